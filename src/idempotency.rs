@@ -1,0 +1,517 @@
+//! The front door: `Idempotency`, its builder, and the call that is not a batch.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Once};
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tracing::Instrument as _;
+
+use crate::clock::{Clock, SystemClock};
+use crate::engine::{self, Ended, Engine, Finish, Protection, Times, WorkError};
+use crate::error::{Error, ErrorKind};
+use crate::handler::{Attempt, HandlerError};
+use crate::key::{self, check_consumer};
+use crate::limits::KeyAttributes;
+use crate::observe::{self, Observer, Outcome, Reason, Report, Subject};
+use crate::record::{Fingerprint, Retention};
+use crate::store::Store;
+use crate::transaction::{IntoTransaction, Prepared};
+
+/// Longer retentions are a mistake of units more likely than a wish.
+const LONGEST_RETENTION: Retention = Retention::days(3650);
+
+/// Makes each message, or each call, take effect once.
+///
+/// Build one when the function starts and keep it; cloning is cheap.
+///
+/// ```no_run
+/// use lambda_idempotency::{DynamoDbStore, HandlerError, Idempotency, Message, Retention};
+///
+/// async fn handle(message: Message<serde_json::Value>) -> Result<(), HandlerError> {
+///     Ok(())
+/// }
+///
+/// # async fn start(client: aws_sdk_dynamodb::Client) -> Result<(), lambda_runtime::Error> {
+/// let idempotency = Idempotency::builder(DynamoDbStore::new(client, "idempotency"))
+///     .consumer("payments")
+///     .retention(Retention::days(28))
+///     .build()?;
+/// lambda_runtime::run(idempotency.sqs(handle)).await
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Idempotency {
+    shared: Arc<Shared>,
+}
+
+/// What every message needs, once for all.
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) consumer: Arc<str>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) default_time: Duration,
+    pub(crate) log_keys: bool,
+    /// A deadline that can't be right is worth one line in the log, not one an invocation.
+    distrusted: Once,
+}
+
+impl Idempotency {
+    /// Starts to build one on this store.
+    pub fn builder(store: impl Store) -> IdempotencyBuilder {
+        IdempotencyBuilder {
+            configuration: store.check(),
+            store: Arc::new(store),
+            consumer: None,
+            retention: Retention::default(),
+            lease_at_least: Duration::ZERO,
+            commit_reserve: Duration::from_secs(3),
+            retry_for: Duration::from_secs(20),
+            default_time: Duration::from_secs(30),
+            key_attributes: KeyAttributes::default(),
+            clock: Arc::new(SystemClock),
+            observer: None,
+            log_keys: false,
+        }
+    }
+
+    /// Runs `work` for a key, unless it is done: for a caller that is not a batch of messages.
+    ///
+    /// The key is scoped by the consumer's name. `payload` is compared with that of the first call
+    /// under the key, as canonical JSON; `&()` (or anything else that serialises as `null`) stands
+    /// for no comparison. The claim holds until `deadline`, and `work` is dropped shortly before,
+    /// so that there is time to commit or to settle. A deadline that Lambda can't have given (more
+    /// than 16 minutes ahead, or more than 15 minutes past) is replaced by
+    /// [`default_time`](IdempotencyBuilder::default_time).
+    ///
+    /// Dropping the future leaves the key claimed until the deadline.
+    ///
+    /// # Errors
+    ///
+    /// The predicates of [`Error`] tell the results apart that are not done:
+    /// [`is_in_progress`](Error::is_in_progress) (call again later),
+    /// [`is_payload_mismatch`](Error::is_payload_mismatch),
+    /// [`is_unknown`](Error::is_unknown) (call again with the same key to find out), and the
+    /// failures after which nothing was applied.
+    ///
+    /// ```
+    /// use lambda_idempotency::{Attempt, Done, Error, Idempotency, Transaction};
+    /// # use std::time::SystemTime;
+    /// # async fn call(idempotency: Idempotency, deadline: SystemTime) -> Result<(), Error> {
+    /// let order = serde_json::json!({ "id": "o-1", "amount": 4000 });
+    /// let done = idempotency
+    ///     .run("o-1", &order, deadline, |_attempt: Attempt| async {
+    ///         Ok(Transaction::new().put("orders", &order).returning("accepted".to_owned()))
+    ///     })
+    ///     .await?;
+    /// match done {
+    ///     Done::Completed(result) => println!("{result}"),
+    ///     Done::Duplicate(result) => println!("again {result:?}"),
+    ///     other => println!("{other:?}"),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn run<T, F, Fut>(
+        &self,
+        key: &str,
+        payload: &(impl Serialize + Sync + ?Sized),
+        deadline: SystemTime,
+        work: F,
+    ) -> Result<Done<T::Result>, Error>
+    where
+        F: FnOnce(Attempt) -> Fut,
+        Fut: Future<Output = Result<T, HandlerError>> + Send,
+        T: IntoTransaction,
+        T::Result: DeserializeOwned,
+    {
+        let shared = &self.shared;
+        let span = observe::span(&Subject {
+            consumer: &shared.consumer,
+            message_id: None,
+            receive_count: None,
+            trace_header: None,
+        });
+        let started = shared.engine.clock.now();
+        let record_id: Arc<str> = key::record_id(&shared.consumer, key).into();
+        shared.record_id_in(&span, &record_id, key, true);
+        let ended = async {
+            key::present(Some(key.to_owned()), "the key of the call")?;
+            let fingerprint = fingerprint_of(payload)?;
+            let protection = Protection::Record {
+                record_id: Arc::clone(&record_id),
+                fingerprint,
+            };
+            let times = shared.times(deadline);
+            let keys = &shared.engine.key_attributes;
+            let work = async |attempt| {
+                let transaction = work(attempt).await?.into_transaction();
+                let prepared = transaction.prepare(keys)?;
+                check_readable::<T::Result>(&prepared)?;
+                Ok::<_, WorkError>(prepared)
+            };
+            Ok(shared.engine.attempt(protection, times, work).await)
+        }
+        .instrument(span.clone())
+        .await;
+        let ended = ended.unwrap_or_else(Ended::before_the_store);
+        let report = shared.report(ended, Some(record_id), started);
+        observe::finish(&span, shared.observer.as_deref(), &report);
+        done(report)
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+impl Shared {
+    /// The times of an invocation with this deadline.
+    pub(crate) fn times(&self, deadline: SystemTime) -> Times {
+        let now = self.engine.clock.now();
+        if engine::is_believable(deadline, now) {
+            return Times::until(deadline, now);
+        }
+        self.distrusted.call_once(|| {
+            tracing::warn!(
+            default_ms = u64::try_from(self.default_time.as_millis()).unwrap_or(u64::MAX),
+            "the invocation's deadline can't be right (local runners report 1970): the configured \
+             default time is used instead"
+            );
+        });
+        Times::until(now + self.default_time, now)
+    }
+
+    pub(crate) fn report(
+        &self,
+        ended: Ended,
+        record_id: Option<Arc<str>>,
+        started: SystemTime,
+    ) -> Report {
+        let (outcome, reason, result, error) = match ended.result {
+            Ok(Finish::Completed { data, stale }) => (
+                Outcome::Completed,
+                stale.then_some(Reason::Stale),
+                data,
+                None,
+            ),
+            Ok(Finish::Duplicate { data }) => (Outcome::Duplicate, None, data, None),
+            Err(error) => {
+                let (outcome, reason) = observe::outcome_of(&error);
+                (outcome, reason, None, Some(error))
+            }
+        };
+        Report {
+            consumer: Arc::clone(&self.consumer),
+            message_id: None,
+            record_id,
+            receive_count: None,
+            outcome,
+            reason,
+            error,
+            result,
+            requests: ended.requests,
+            duration: engine::left(self.engine.clock.now(), started),
+            handler_duration: ended.handler_duration,
+        }
+    }
+
+    /// Records the record id in the span: with the key's hash in place of a key that is the user's
+    /// data, unless the user wants to see it.
+    pub(crate) fn record_id_in(
+        &self,
+        span: &tracing::Span,
+        record_id: &str,
+        key: &str,
+        is_user_data: bool,
+    ) {
+        if span.is_disabled() {
+            return;
+        }
+        if is_user_data && !self.log_keys {
+            let hashed = key::hashed_record_id(&self.consumer, key);
+            span.record("record_id", hashed.as_str());
+        } else {
+            span.record("record_id", record_id);
+        }
+    }
+}
+
+/// A call whose work is committed: by this call, or by an earlier one under the same key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Done<R> {
+    /// This call's work was committed; its result.
+    Completed(R),
+    /// An earlier call's work was committed; its stored result. `None` if the record holds none.
+    Duplicate(Option<R>),
+    /// The record was completed without any writes: a version guard found a newer version.
+    Stale,
+}
+
+impl<R> Done<R> {
+    /// The result, whoever's it is.
+    pub fn into_result(self) -> Option<R> {
+        match self {
+            Self::Completed(result) => Some(result),
+            Self::Duplicate(result) => result,
+            Self::Stale => None,
+        }
+    }
+}
+
+fn done<R: DeserializeOwned>(report: Report) -> Result<Done<R>, Error> {
+    if let Some(error) = report.error {
+        return Err(error);
+    }
+    if report.reason == Some(Reason::Stale) {
+        return Ok(Done::Stale);
+    }
+    // Where nothing is stored, `()` reads as itself and any other type as absent.
+    let result = match &report.result {
+        Some(json) => serde_json::from_str(json).map(Some).map_err(|error| {
+            Error::new(
+                ErrorKind::Store,
+                format!(
+                    "the work is done, but its stored result is of another type ({}): keep the \
+                     type readable for as long as records live",
+                    crate::json::describe(&error)
+                ),
+            )
+        })?,
+        None => serde_json::from_str("null").ok(),
+    };
+    match (report.outcome, result) {
+        (Outcome::Completed, Some(result)) => Ok(Done::Completed(result)),
+        (_, result) => Ok(Done::Duplicate(result)),
+    }
+}
+
+/// Whether a duplicate could read the results: better found out before anything is written.
+fn check_readable<R: DeserializeOwned>(prepared: &Prepared) -> Result<(), HandlerError> {
+    if let Some(json) = &prepared.data {
+        serde_json::from_str::<R>(json).map_err(|error| {
+            format!(
+                "the result can't be read back from the JSON that it is stored as: {}",
+                crate::json::describe(&error)
+            )
+        })?;
+    }
+    match &prepared.alternative {
+        Some(alternative) => check_readable::<R>(alternative),
+        None => Ok(()),
+    }
+}
+
+fn fingerprint_of(payload: &(impl Serialize + ?Sized)) -> Result<Option<Fingerprint>, Error> {
+    let failed = |error: serde_json::Error| {
+        Error::new(
+            ErrorKind::Key,
+            "the payload can't be serialised as JSON, so it has no fingerprint",
+        )
+        .with_source(error)
+    };
+    let json = serde_json::to_string(payload).map_err(failed)?;
+    if json == "null" {
+        return Ok(None);
+    }
+    Fingerprint::of_json(&json).map(Some).map_err(failed)
+}
+
+/// Builds an [`Idempotency`]. Only the consumer's name has to be given.
+#[must_use = "a builder does nothing until `build`"]
+pub struct IdempotencyBuilder {
+    configuration: Result<(), String>,
+    store: Arc<dyn crate::store::ErasedStore>,
+    consumer: Option<String>,
+    retention: Retention,
+    lease_at_least: Duration,
+    commit_reserve: Duration,
+    retry_for: Duration,
+    default_time: Duration,
+    key_attributes: KeyAttributes,
+    clock: Arc<dyn Clock>,
+    observer: Option<Arc<dyn Observer>>,
+    log_keys: bool,
+}
+
+impl IdempotencyBuilder {
+    /// The name of what consumes the messages: part of every record id, so that two consumers of
+    /// one table do not take each other's messages for duplicates.
+    ///
+    /// Choose it once and keep it. A function that is renamed or rewritten keeps its name here,
+    /// otherwise every message in flight runs again.
+    pub fn consumer(mut self, name: impl Into<String>) -> Self {
+        self.consumer = Some(name.into());
+        self
+    }
+
+    /// How long records are kept. Default 28 days; see [`Retention`] for the rule.
+    #[doc(alias = "expires_after_seconds")]
+    pub fn retention(mut self, retention: impl Into<Retention>) -> Self {
+        self.retention = retention.into();
+        self
+    }
+
+    /// Holds each claim for at least this long, even past the invocation's deadline. Default zero:
+    /// the lease ends with the invocation.
+    ///
+    /// For work that goes on somewhere else after the invocation was cut off. It has a price: a
+    /// message that is redelivered while the lease lives is deferred, and each deferral uses up a
+    /// receive; at the queue's `maxReceiveCount` it goes to the dead-letter queue.
+    pub fn lease_at_least(mut self, duration: Duration) -> Self {
+        self.lease_at_least = duration;
+        self
+    }
+
+    /// How much of the time is kept for commit and settling, at most; never more than a fifth of
+    /// what is left. Default 3 s.
+    pub fn commit_reserve(mut self, duration: Duration) -> Self {
+        self.commit_reserve = duration;
+        self
+    }
+
+    /// How long a claim or a release is tried again while the store throttles, conflicts or does
+    /// not answer. Default 20 s, never past the deadline. (A commit is tried for as long as there
+    /// is time: the work is done then.)
+    pub fn retry_for(mut self, duration: Duration) -> Self {
+        self.retry_for = duration;
+        self
+    }
+
+    /// How long an invocation is taken to last if its deadline can't be right: local runners
+    /// report one in 1970. Default 30 s.
+    pub fn default_time(mut self, duration: Duration) -> Self {
+        self.default_time = duration;
+        self
+    }
+
+    /// The key attributes of a table that handlers put items into, so that two writes on one item
+    /// are found before anything is sent. Not needed for tables that a transaction also updates,
+    /// deletes from or checks.
+    pub fn key_attributes<N: Into<String>>(
+        mut self,
+        table: impl Into<String>,
+        names: impl IntoIterator<Item = N>,
+    ) -> Self {
+        let names: BTreeSet<String> = names.into_iter().map(Into::into).collect();
+        self.key_attributes.insert(table.into(), names);
+        self
+    }
+
+    /// Another clock, for tests.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Is told what became of every message.
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Whether spans show keys that are made of message bodies and attributes. Default `false`:
+    /// the record id is shown with the key's SHA-256 then. (Message ids, SNS and EventBridge ids
+    /// are always shown.)
+    pub fn log_keys(mut self, log_keys: bool) -> Self {
+        self.log_keys = log_keys;
+        self
+    }
+
+    /// Checks everything and builds.
+    ///
+    /// # Errors
+    ///
+    /// A sentence on the first thing that can't work: the consumer's name, the retention, a
+    /// duration, the store's configuration.
+    pub fn build(self) -> Result<Idempotency, Error> {
+        let wrong = |message: String| Err(Error::new(ErrorKind::Configuration, message));
+        if let Err(message) = self.configuration {
+            return wrong(message);
+        }
+        let Some(consumer) = self.consumer else {
+            return wrong(
+                "no consumer name: call `.consumer(\"payments\")` with a short name for what this \
+                 function does, and keep it; records are found by it"
+                    .to_owned(),
+            );
+        };
+        check_consumer(&consumer)?;
+        let lease = self.lease_at_least.max(engine::LONGEST_AHEAD);
+        if Duration::from_secs(self.retention.as_secs()) < lease {
+            return wrong(format!(
+                "a retention of {} s is shorter than the longest lease, {} s: a record would end \
+                 while an attempt holds it; the rule is longer than a message can take to come back",
+                self.retention.as_secs(),
+                lease.as_secs()
+            ));
+        }
+        if self.retention > LONGEST_RETENTION {
+            return wrong(format!(
+                "a retention of {} s is longer than 10 years: were milliseconds meant?",
+                self.retention.as_secs()
+            ));
+        }
+        for (name, duration) in [
+            ("default_time", self.default_time),
+            ("retry_for", self.retry_for),
+            ("commit_reserve", self.commit_reserve),
+        ] {
+            if duration.is_zero() {
+                return wrong(format!(
+                    "`{name}` is zero: nothing could be done in that time"
+                ));
+            }
+        }
+        if self.default_time > engine::LONGEST_AHEAD {
+            return wrong("`default_time` is longer than any invocation: 15 minutes".to_owned());
+        }
+        for (table, names) in &self.key_attributes {
+            if table.is_empty() || names.is_empty() || names.iter().any(String::is_empty) {
+                return wrong(format!(
+                    "`key_attributes({table:?}, …)`: give the table's name and the names of its \
+                     partition key and, where there is one, its sort key"
+                ));
+            }
+        }
+        Ok(Idempotency {
+            shared: Arc::new(Shared {
+                engine: Engine {
+                    store: self.store,
+                    clock: self.clock,
+                    retention: self.retention,
+                    lease_at_least: self.lease_at_least,
+                    commit_reserve: self.commit_reserve,
+                    retry_for: self.retry_for,
+                    key_attributes: self.key_attributes,
+                },
+                consumer: consumer.into(),
+                observer: self.observer,
+                default_time: self.default_time,
+                log_keys: self.log_keys,
+                distrusted: Once::new(),
+            }),
+        })
+    }
+}
+
+impl fmt::Debug for Idempotency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Idempotency")
+            .field("consumer", &self.shared.consumer)
+            .field("retention", &self.shared.engine.retention)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for IdempotencyBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IdempotencyBuilder")
+            .field("consumer", &self.consumer)
+            .field("retention", &self.retention)
+            .field("lease_at_least", &self.lease_at_least)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,75 @@
+//! Makes each SQS message take effect once, however often it is delivered to an AWS Lambda
+//! function.
+//!
+//! A queue delivers at least once. This crate claims a message's key in DynamoDB, runs the handler,
+//! and commits the handler's writes *together with* the record that says "done", in one
+//! `TransactWriteItems` under a fencing token: a crash leaves both or neither, and an attempt that
+//! was overtaken can't write any more. What is not done is reported as a partial batch failure, so
+//! that only those messages come back.
+//!
+//! ```no_run
+//! use aws_sdk_dynamodb::Client;
+//! use lambda_idempotency::{
+//!     DynamoDbStore, HandlerError, Idempotency, Key, Message, Transaction,
+//! };
+//!
+//! #[derive(serde::Deserialize, serde::Serialize)]
+//! struct Payment {
+//!     payment_id: String,
+//!     amount: u64,
+//! }
+//!
+//! async fn charge(message: Message<Payment>) -> Result<Transaction<u64>, HandlerError> {
+//!     let payment = &message.body;
+//!     Ok(Transaction::new().put("payments", payment).returning(payment.amount))
+//! }
+//!
+//! # async fn start(client: Client) -> Result<(), lambda_runtime::Error> {
+//! let idempotency = Idempotency::builder(DynamoDbStore::new(client, "idempotency"))
+//!     .consumer("payments")
+//!     .build()?;
+//! lambda_runtime::run(idempotency.sqs(charge).key(Key::body("/payment_id")?)).await
+//! # }
+//! ```
+//!
+//! - The front door: [`Idempotency`], and its [`sqs`](Idempotency::sqs) and
+//!   [`run`](Idempotency::run).
+//! - What a handler is, gets and returns: [`Handler`], [`Message`], [`Transaction`],
+//!   [`HandlerError`].
+//! - What names a message: [`Key`]; how long that is remembered: [`Retention`].
+//! - What became of it: [`Outcome`], [`Reason`], [`Report`], [`Observer`].
+//! - Where records are kept: [`store`].
+//!
+//! `aws-sdk-dynamodb` 1.x, `aws_lambda_events` 1.x and `lambda_runtime` 1.x are part of the public
+//! API. The crate installs no `tracing` subscriber and chooses no HTTPS stack.
+
+mod clock;
+mod delivery;
+mod engine;
+mod envelope;
+mod error;
+mod handler;
+mod idempotency;
+mod json;
+mod key;
+mod limits;
+mod observe;
+mod record;
+mod sqs;
+pub mod store;
+mod transaction;
+mod write;
+
+pub use clock::{Clock, SystemClock};
+pub use delivery::{Attribute, Delivery};
+pub use envelope::Envelope;
+pub use error::Error;
+pub use handler::{Attempt, Handler, HandlerError, Message};
+pub use idempotency::{Done, Idempotency, IdempotencyBuilder};
+pub use key::{Key, MissingKey};
+pub use observe::{Observer, Outcome, Reason, Report};
+pub use record::Retention;
+pub use sqs::{SqsBatch, SqsService};
+pub use store::DynamoDbStore;
+pub use transaction::{IntoTransaction, Transaction, TransactionError};
+pub use write::Write;

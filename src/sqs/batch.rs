@@ -1,0 +1,171 @@
+//! One batch: which messages run side by side, which wait for one another, when to stop.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use futures_util::StreamExt as _;
+
+use super::event::ReadRecord;
+use crate::engine::{Times, left};
+
+/// After this many messages in a row that could not use the store, no more are started.
+const STORE_FAILURES: u32 = 3;
+
+/// A message that has its turn, or the reason why it gets none.
+pub(super) enum Turn {
+    Run,
+    /// A message before it in its group is not done.
+    GroupStopped,
+}
+
+/// What the order of a batch needs to know of a message that has ended.
+#[derive(Clone, Copy)]
+pub(super) struct Ending {
+    pub(super) is_acknowledged: bool,
+}
+
+/// Calls `message` for every record, as the queue's kind demands.
+///
+/// Of a standard queue up to `concurrency` messages run at once. Of a FIFO queue the groups do,
+/// each in order, and a group stops at its first message that is not acknowledged; behind a record
+/// whose group can't be read everything stops, because it may belong to any of them.
+pub(super) async fn run<Fut>(
+    records: Vec<ReadRecord>,
+    concurrency: usize,
+    message: impl Fn(ReadRecord, Turn) -> Fut,
+) where
+    Fut: Future<Output = Ending>,
+{
+    let is_fifo = records.iter().any(|record| record.delivery.is_fifo());
+    if !is_fifo {
+        futures_util::stream::iter(records)
+            .for_each_concurrent(concurrency, |record| async {
+                message(record, Turn::Run).await;
+            })
+            .await;
+        return;
+    }
+    let (groups, behind) = by_group(records);
+    futures_util::stream::iter(groups)
+        .for_each_concurrent(concurrency, |group| async {
+            let mut goes_on = true;
+            for record in group {
+                let turn = if goes_on {
+                    Turn::Run
+                } else {
+                    Turn::GroupStopped
+                };
+                let ending = message(record, turn).await;
+                goes_on &= ending.is_acknowledged;
+            }
+        })
+        .await;
+    let mut behind = behind.into_iter();
+    if let Some(without_group) = behind.next() {
+        message(without_group, Turn::Run).await;
+    }
+    for record in behind {
+        message(record, Turn::GroupStopped).await;
+    }
+}
+
+/// The groups in order of their first message; and the first record without a readable group, with
+/// everything after it.
+fn by_group(records: Vec<ReadRecord>) -> (Vec<Vec<ReadRecord>>, Vec<ReadRecord>) {
+    let mut groups: Vec<Vec<ReadRecord>> = Vec::new();
+    let mut position: HashMap<String, usize> = HashMap::new();
+    let mut records = records.into_iter();
+    while let Some(mut record) = records.next() {
+        let group = record.delivery.group_id().filter(|group| !group.is_empty());
+        let Some(group) = group.map(str::to_owned) else {
+            record.problem.get_or_insert_with(|| {
+                crate::error::Error::new(
+                    crate::error::ErrorKind::Decode,
+                    "the record of a FIFO queue has no readable `MessageGroupId`, so its place in \
+                     the order is not known",
+                )
+            });
+            return (groups, std::iter::once(record).chain(records).collect());
+        };
+        let at = *position.entry(group).or_insert_with(|| {
+            groups.push(Vec::new());
+            groups.len() - 1
+        });
+        if let Some(group) = groups.get_mut(at) {
+            group.push(record);
+        }
+    }
+    (groups, Vec::new())
+}
+
+/// Lets one message of a key run at a time within a batch, so that the second finds the first's
+/// record completed. Only a saving: between invocations the record itself decides.
+#[derive(Default)]
+pub(super) struct KeyTurns {
+    turns: Mutex<HashMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl KeyTurns {
+    pub(super) async fn take(&self, record_id: &Arc<str>) -> tokio::sync::OwnedMutexGuard<()> {
+        let turn = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(turns.entry(Arc::clone(record_id)).or_default())
+        };
+        turn.lock_owned().await
+    }
+}
+
+/// Whether another message may be started.
+pub(super) struct Gate {
+    times: Times,
+    store_failures: AtomicU32,
+    finished: AtomicU32,
+    finished_micros: AtomicU64,
+}
+
+/// Why no more messages are started.
+pub(super) enum Closed {
+    TimeIsUp,
+    StoreIsDown,
+}
+
+impl Gate {
+    pub(super) fn new(times: Times) -> Self {
+        Self {
+            times,
+            store_failures: AtomicU32::new(0),
+            finished: AtomicU32::new(0),
+            finished_micros: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether a message may start now: the store answers, and there is as much time left as the
+    /// messages of this batch take on average.
+    pub(super) fn check(&self, now: SystemTime) -> Result<(), Closed> {
+        if self.store_failures.load(Ordering::Relaxed) >= STORE_FAILURES {
+            return Err(Closed::StoreIsDown);
+        }
+        let finished = self.finished.load(Ordering::Relaxed);
+        let total = Duration::from_micros(self.finished_micros.load(Ordering::Relaxed));
+        let usual = total.checked_div(finished).unwrap_or_default();
+        let left = left(self.times.stop_at, now);
+        if left.is_zero() || left < usual {
+            return Err(Closed::TimeIsUp);
+        }
+        Ok(())
+    }
+
+    /// A message that used the store has ended.
+    pub(super) fn ended(&self, store_down: bool, took: Duration) {
+        if store_down {
+            self.store_failures.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        self.store_failures.store(0, Ordering::Relaxed);
+        self.finished.fetch_add(1, Ordering::Relaxed);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.finished_micros.fetch_add(micros, Ordering::Relaxed);
+    }
+}

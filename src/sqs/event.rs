@@ -1,0 +1,259 @@
+//! The batch event, read record by record: what is wrong with one record stays with it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use aws_lambda_events::sqs::SqsEvent;
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::delivery::{Attribute, Delivery};
+use crate::error::{Error, ErrorKind};
+use crate::json;
+
+/// A batch of SQS records as Lambda delivers it, each still unread.
+///
+/// It is what [`SqsService`](super::SqsService) takes from `lambda_runtime`. In a test it comes
+/// from JSON or from an `SqsEvent`:
+///
+/// ```
+/// use lambda_idempotency::SqsBatch;
+///
+/// let batch: SqsBatch = serde_json::from_str(r#"{"Records": [{"messageId": "m-1"}]}"#)?;
+/// assert_eq!(batch.len(), 1);
+/// assert!(serde_json::from_str::<SqsBatch>("{}").is_err());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+///
+/// `Debug` prints how many records there are.
+#[derive(Clone)]
+pub struct SqsBatch {
+    records: Vec<Box<RawValue>>,
+}
+
+impl SqsBatch {
+    /// How many records there are.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    pub(super) fn into_records(self) -> impl Iterator<Item = ReadRecord> {
+        self.records.into_iter().map(|raw| ReadRecord::read(&raw))
+    }
+}
+
+impl<'de> Deserialize<'de> for SqsBatch {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Event {
+            #[serde(rename = "Records")]
+            records: Option<Vec<Box<RawValue>>>,
+        }
+        // `null` is an event without records, not one of another type.
+        let event = Option::<Event>::deserialize(deserializer)?;
+        match event.and_then(|event| event.records) {
+            Some(records) => Ok(Self { records }),
+            None => Err(serde::de::Error::custom(
+                "not an SQS event: it has no array `Records`. Invoke the function through an SQS \
+                 event source mapping, or with an event of that shape",
+            )),
+        }
+    }
+}
+
+impl From<SqsEvent> for SqsBatch {
+    fn from(event: SqsEvent) -> Self {
+        let records = event
+            .records
+            .iter()
+            // A record that can't be written again is unreadable, and fails alone.
+            .map(|record| to_raw_value(record).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+            .collect();
+        Self { records }
+    }
+}
+
+impl fmt::Debug for SqsBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqsBatch")
+            .field("records", &self.records.len())
+            .finish()
+    }
+}
+
+impl Delivery {
+    /// Reads one SQS record, for a test of a function that takes a delivery.
+    ///
+    /// # Errors
+    ///
+    /// What would make the record fail in a batch.
+    ///
+    /// ```
+    /// use lambda_idempotency::Delivery;
+    ///
+    /// let delivery = Delivery::from_json(r#"{"messageId": "m-1", "body": "hello"}"#)?;
+    /// assert_eq!(delivery.body(), "hello");
+    /// # Ok::<(), lambda_idempotency::Error>(())
+    /// ```
+    pub fn from_json(record: &str) -> Result<Self, Error> {
+        let raw: &RawValue = serde_json::from_str(record).map_err(|error| {
+            let told = json::describe(&error);
+            Error::new(ErrorKind::Decode, format!("the record is not JSON: {told}"))
+        })?;
+        let record = ReadRecord::read(raw);
+        match record.problem {
+            Some(problem) => Err(problem),
+            None => Ok(record.delivery),
+        }
+    }
+}
+
+/// One record, as far as it could be read.
+pub(super) struct ReadRecord {
+    /// Everything that could be read. The id, the group and the queue count even where the rest
+    /// can't be read: they say how to report the record and what it stands in the way of.
+    pub(super) delivery: Delivery,
+    /// Why the message can't be run.
+    pub(super) problem: Option<Error>,
+    /// Another source's name, if the record says that it is not from SQS.
+    pub(super) foreign_source: Option<String>,
+}
+
+/// The fields of a record, none of which is read before it is needed: one that is wrong must not
+/// hide the others.
+#[derive(Default, Deserialize)]
+struct Fields<'a> {
+    #[serde(borrow, rename = "messageId")]
+    message_id: Option<&'a RawValue>,
+    #[serde(borrow, rename = "receiptHandle")]
+    receipt_handle: Option<&'a RawValue>,
+    #[serde(borrow)]
+    body: Option<&'a RawValue>,
+    #[serde(borrow)]
+    attributes: Option<&'a RawValue>,
+    #[serde(borrow, rename = "messageAttributes")]
+    message_attributes: Option<&'a RawValue>,
+    #[serde(borrow, rename = "eventSource", alias = "EventSource")]
+    event_source: Option<&'a RawValue>,
+    #[serde(borrow, rename = "eventSourceARN")]
+    event_source_arn: Option<&'a RawValue>,
+}
+
+impl ReadRecord {
+    fn read(raw: &RawValue) -> Self {
+        let mut problem = None;
+        let mut wrong = |what: &str| {
+            problem.get_or_insert_with(|| Error::new(ErrorKind::Decode, what));
+        };
+        // Serde also reads structs from arrays; a record is an object.
+        let is_object = raw.get().starts_with('{');
+        let fields = match serde_json::from_str(raw.get()) {
+            Ok(fields) if is_object => fields,
+            _ => {
+                wrong("the record is not an object with one value for each field");
+                Fields::default()
+            }
+        };
+        let mut delivery = Delivery {
+            message_id: fields
+                .message_id
+                .and_then(string)
+                .filter(|id| !id.trim().is_empty()),
+            receipt_handle: fields.receipt_handle.and_then(string),
+            source_arn: fields.event_source_arn.and_then(string),
+            ..Delivery::default()
+        };
+        if let Some(attributes) = fields.attributes {
+            match strings(attributes) {
+                Some(attributes) => delivery.attributes = attributes,
+                None => wrong("`attributes` is not an object"),
+            }
+        }
+        if let Some(attributes) = fields.message_attributes {
+            match message_attributes(attributes) {
+                Some(attributes) => delivery.message_attributes = attributes,
+                None => wrong("`messageAttributes` is not an object"),
+            }
+        }
+        match fields.body.map(|body| (body, string(body))) {
+            Some((_, Some(body))) => delivery.body = body,
+            Some((body, None)) if body.get().starts_with('"') => {
+                wrong("`body` is not valid Unicode: it has half of a surrogate pair");
+            }
+            Some(_) => wrong("`body` is not a string"),
+            None => wrong("`body` is missing"),
+        }
+        let foreign_source = fields
+            .event_source
+            .and_then(string)
+            .filter(|source| source != "aws:sqs");
+        Self {
+            delivery,
+            problem,
+            foreign_source,
+        }
+    }
+}
+
+fn string(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
+}
+
+/// Members with text, or with numbers as text: some emulators and replays write them so. Members
+/// of other kinds count as absent.
+fn strings(value: &RawValue) -> Option<BTreeMap<String, String>> {
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(value.get()).ok()?;
+    let text = |value: &RawValue| match value.get().as_bytes().first() {
+        Some(b'0'..=b'9' | b'-') => Some(value.get().to_owned()),
+        _ => string(value),
+    };
+    Some(
+        members
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, text(value)?)))
+            .collect(),
+    )
+}
+
+fn message_attributes(value: &RawValue) -> Option<BTreeMap<String, Attribute>> {
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(value.get()).ok()?;
+    Some(
+        members
+            .into_iter()
+            .map(|(name, value)| (name, message_attribute(value)))
+            .collect(),
+    )
+}
+
+/// An attribute whose value can't be read is kept as such: it only matters to who asks for it.
+fn message_attribute(value: &RawValue) -> Attribute {
+    #[derive(Default, Deserialize)]
+    struct Fields<'a> {
+        #[serde(borrow, rename = "dataType")]
+        data_type: Option<&'a RawValue>,
+        #[serde(borrow, rename = "stringValue")]
+        string_value: Option<&'a RawValue>,
+        #[serde(borrow, rename = "binaryValue")]
+        binary_value: Option<&'a RawValue>,
+    }
+    let fields: Fields<'_> = serde_json::from_str(value.get()).unwrap_or_default();
+    let data_type = fields.data_type.and_then(string).unwrap_or_default();
+    match (
+        fields.string_value.and_then(string),
+        fields.binary_value.and_then(string),
+    ) {
+        (Some(text), None) => Attribute::text(data_type, text),
+        (None, Some(base64)) => Attribute::binary(data_type, &base64),
+        // Some emulators fill in both; the type decides.
+        (Some(_), Some(base64)) if data_type.starts_with("Binary") => {
+            Attribute::binary(data_type, &base64)
+        }
+        (Some(text), Some(_)) => Attribute::text(data_type, text),
+        (None, None) => Attribute::unreadable(data_type),
+    }
+}

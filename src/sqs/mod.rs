@@ -1,0 +1,8 @@
+//! SQS batch events: read record by record, run each message once, report what is not done.
+
+mod batch;
+mod event;
+mod service;
+
+pub use self::event::SqsBatch;
+pub use self::service::SqsService;

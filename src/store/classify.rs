@@ -1,0 +1,188 @@
+//! What an error of the AWS SDK means for the protocol. Nothing else decides what may be tried again.
+
+use std::error::Error as StdError;
+use std::io;
+
+use aws_credential_types::provider::error::CredentialsError;
+use aws_sdk_dynamodb::config::http::HttpResponse;
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::types::CancellationReason;
+
+use super::answer::{CommitAnswer, Failure, Seen, StoreError};
+use super::item::AttributeNames;
+
+/// A failed request, with what it means. A coded answer speaks for the SDK's last try only.
+pub(super) fn store_error<E>(request: &str, error: SdkError<E, HttpResponse>) -> StoreError
+where
+    E: ProvideErrorMetadata + StdError + Send + Sync + 'static,
+{
+    let failure = failure(&error);
+    let said = match (error.code(), error.message()) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (Some(code), None) => code.to_owned(),
+        (None, _) => match failure {
+            Failure::Rejected => "it was not sent".to_owned(),
+            _ => "no answer that says what came of it".to_owned(),
+        },
+    };
+    let advice = error.code().and_then(advice).unwrap_or_default();
+    StoreError::new(failure, format!("{request} failed: {said}{advice}")).with_source(error)
+}
+
+/// What to do about an error that only a person can mend.
+fn advice(code: &str) -> Option<&'static str> {
+    match code {
+        "ResourceNotFoundException" => {
+            Some("; check the table's name, Region and account, and that it is active")
+        }
+        "AccessDeniedException" => Some(
+            "; allow the function's role dynamodb:PutItem, UpdateItem, DeleteItem, GetItem and \
+             ConditionCheckItem on its tables",
+        ),
+        _ => None,
+    }
+}
+
+fn failure<E>(error: &SdkError<E, HttpResponse>) -> Failure
+where
+    E: ProvideErrorMetadata + StdError + 'static,
+{
+    match error {
+        SdkError::ConstructionFailure(_) => Failure::Rejected,
+        SdkError::DispatchFailure(dispatch) => {
+            if dispatch.is_user() || was_never_sent(error) {
+                Failure::Rejected
+            } else {
+                Failure::Unknown
+            }
+        }
+        SdkError::ServiceError(service) => {
+            coded(service.err().code(), service.raw().status().as_u16())
+        }
+        // Time-outs, answers that can't be parsed, and whatever the SDK may add.
+        _ => Failure::Unknown,
+    }
+}
+
+fn coded(code: Option<&str>, status: u16) -> Failure {
+    match (code, status) {
+        (_, 500..) => Failure::Unknown,
+        (Some("TransactionConflictException" | "ReplicatedWriteConflictException"), _) => {
+            Failure::Conflict
+        }
+        (
+            Some(
+                "ThrottlingException"
+                | "Throttling"
+                | "ProvisionedThroughputExceededException"
+                | "RequestLimitExceeded",
+            ),
+            _,
+        )
+        | (None, 429) => Failure::Throttled,
+        (Some("TransactionInProgressException" | "RequestTimeout"), _) | (None, 408) => {
+            Failure::Unknown
+        }
+        // A cancelled transaction wrote nothing, but its reasons are missing or strange.
+        (None | Some("TransactionCanceledException"), _) => Failure::Unclassified,
+        (Some(_), _) => Failure::Rejected,
+    }
+}
+
+/// Whether the request certainly did not leave: there were no credentials to sign it with, or
+/// nobody listens.
+fn was_never_sent(error: &(dyn StdError + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.is::<CredentialsError>() {
+            return true;
+        }
+        if let Some(error) = error.downcast_ref::<io::Error>()
+            && error.kind() == io::ErrorKind::ConnectionRefused
+        {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+/// Whether DynamoDB says that this very request can never succeed.
+pub(super) fn is_impossible(code: Option<&str>) -> bool {
+    matches!(
+        code,
+        Some(
+            "ValidationException"
+                | "ItemCollectionSizeLimitExceededException"
+                | "SerializationException"
+                | "RequestEntityTooLarge"
+        )
+    )
+}
+
+/// What the reasons of a cancelled transaction say, or `None` if they do not say it.
+///
+/// `has_record`: whether the first reason is the record's.
+pub(super) fn cancelled(
+    reasons: &[CancellationReason],
+    has_record: bool,
+    names: &AttributeNames,
+) -> Option<CommitAnswer> {
+    let codes: Vec<&str> = reasons
+        .iter()
+        .map(|reason| reason.code().unwrap_or("None"))
+        .collect();
+    let writes_from = usize::from(has_record);
+    let failed_condition = |at: usize| codes.get(at) == Some(&"ConditionalCheckFailed");
+
+    if let (true, Some(reason)) = (has_record && failed_condition(0), reasons.first()) {
+        let seen = match reason.item() {
+            Some(item) if !item.is_empty() => names.read(item),
+            _ => Seen::Nothing,
+        };
+        return Some(CommitAnswer::RecordRefused(seen));
+    }
+    let hopeless = codes
+        .iter()
+        .position(|code| matches!(*code, "ValidationError" | "ItemCollectionSizeLimitExceeded"));
+    if let Some(at) = hopeless {
+        let code = codes.get(at).copied().unwrap_or_default();
+        let message = reasons.get(at).and_then(CancellationReason::message);
+        return Some(CommitAnswer::Impossible {
+            write: at.checked_sub(writes_from),
+            error: StoreError::new(
+                Failure::Rejected,
+                format!("{code}: {}", message.unwrap_or("no message")),
+            ),
+        });
+    }
+    let failed: Vec<usize> = (writes_from..codes.len())
+        .filter(|at| failed_condition(*at))
+        .map(|at| at - writes_from)
+        .collect();
+    if !failed.is_empty() {
+        return Some(CommitAnswer::ConditionFailed(failed));
+    }
+    let busy = |code: &str| match code {
+        "None" => Some(None),
+        "TransactionConflict" => Some(Some(Failure::Conflict)),
+        "ThrottlingError" | "ProvisionedThroughputExceeded" => Some(Some(Failure::Throttled)),
+        _ => None,
+    };
+    let busy: Vec<Failure> = codes
+        .iter()
+        .map(|code| busy(code))
+        .collect::<Option<Vec<_>>>()?
+        .into_iter()
+        .flatten()
+        .collect();
+    let failure = if busy.contains(&Failure::Conflict) {
+        Failure::Conflict
+    } else {
+        *busy.first()?
+    };
+    Some(CommitAnswer::Failed(StoreError::new(
+        failure,
+        "the transaction was cancelled: its items are in another one, or the store throttles",
+    )))
+}
