@@ -1,0 +1,8 @@
+//! The library against a real store, through the real SDK.
+
+#![allow(unreachable_pub, reason = "a test binary has no public interface")]
+#![allow(missing_docs, reason = "the tests' names say it")]
+
+mod support;
+
+mod protocol;

@@ -1,0 +1,15 @@
+//! What the tests share: a store, a wire to it that can break, a clock that only moves by hand,
+//! messages, and a small bank to count effects in.
+
+mod bank;
+mod clock;
+mod events;
+mod lab;
+mod server;
+mod wire;
+
+pub use bank::{Bank, Payment, pay};
+pub use clock::ManualClock;
+pub use events::{Record, batch, context};
+pub use lab::{Lab, Reported};
+pub use wire::{Fault, Wire};
