@@ -495,6 +495,9 @@ impl Run<'_> {
 
     /// Backs off; `false` if the time does not allow another try.
     async fn pause(&self, backoff: &mut Backoff, until: SystemTime) -> bool {
+        if left(until, self.now()).is_zero() {
+            return false;
+        }
         let pause = backoff.next(self.clock());
         if pause >= left(until, self.now()) {
             return false;

@@ -5,4 +5,9 @@
 
 mod support;
 
-mod protocol;
+mod claim;
+mod commit;
+mod fifo;
+mod release;
+mod takeover;
+mod time;

@@ -11,14 +11,20 @@ use aws_sdk_dynamodb::types::{
     ScalarAttributeType,
 };
 use lambda_idempotency::{
-    Clock as _, DynamoDbStore, Error, Handler, Idempotency, IdempotencyBuilder, Outcome, Reason,
-    Report, SqsBatch, SqsService,
+    Clock as _, Done, DynamoDbStore, Error, Handler, HandlerError, Idempotency, IdempotencyBuilder,
+    Outcome, Reason, Report, SqsBatch, SqsService, Transaction,
 };
 use uuid::Uuid;
 
-use super::{ManualClock, Wire, context, server};
+use super::{ManualClock, Payment, Wire, context, pay, server};
 
 pub type Item = HashMap<String, AttributeValue>;
+
+/// The key of [`Lab::run`].
+pub const KEY: &str = "k";
+
+/// What [`Lab::run`] comes to.
+pub type Paid = Result<Done<String>, Error>;
 
 pub const CONSUMER: &str = "tests";
 
@@ -113,6 +119,46 @@ impl Lab {
 
     pub fn idempotency(&self) -> Idempotency {
         self.builder().build().unwrap()
+    }
+
+    /// One call under the key `k` that pays 10 into the account `a` and returns "paid".
+    pub async fn pay(&self, idempotency: &Idempotency) -> Paid {
+        self.pay_for(idempotency, &()).await
+    }
+
+    /// As [`pay`](Self::pay), for this payload.
+    pub async fn pay_for(
+        &self,
+        idempotency: &Idempotency,
+        payload: &(impl serde::Serialize + Sync),
+    ) -> Paid {
+        self.run(idempotency, payload, async || {
+            Ok(pay(&self.tables, &self.payment()).returning("paid".to_owned()))
+        })
+        .await
+    }
+
+    /// One call under the key `k` that does this work, in an invocation of 30 s.
+    pub async fn run<Fut>(
+        &self,
+        idempotency: &Idempotency,
+        payload: &(impl serde::Serialize + Sync),
+        work: impl FnOnce() -> Fut,
+    ) -> Paid
+    where
+        Fut: Future<Output = Result<Transaction<String>, HandlerError>> + Send,
+    {
+        let deadline = self.clock.now() + Duration::from_secs(30);
+        idempotency.run(KEY, payload, deadline, |_| work()).await
+    }
+
+    /// The payment `p` of 10 into the account `a`.
+    pub fn payment(&self) -> Payment {
+        Payment {
+            id: "p".into(),
+            account: "a".into(),
+            amount: 10,
+        }
     }
 
     /// Processes a batch in an invocation that has 30 s.

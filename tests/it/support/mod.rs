@@ -11,5 +11,15 @@ mod wire;
 pub use bank::{Bank, Payment, pay};
 pub use clock::ManualClock;
 pub use events::{Record, batch, context};
-pub use lab::{Lab, Reported};
+pub use lab::{KEY, Lab, Paid, Reported, Tables};
 pub use wire::{Fault, Wire};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+
+pub fn text(text: &str) -> AttributeValue {
+    AttributeValue::S(text.to_owned())
+}
+
+pub fn number(number: u64) -> AttributeValue {
+    AttributeValue::N(number.to_string())
+}
