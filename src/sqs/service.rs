@@ -121,11 +121,12 @@ pub struct SqsService<H, B> {
 }
 
 type Decode<B> = dyn Fn(&Delivery) -> Result<B, Error> + Send + Sync;
+type BodyKey<B> = dyn Fn(&B) -> Option<String> + Send + Sync;
 type Skip = dyn Fn(&Delivery) -> bool + Send + Sync;
 
 enum KeySource<B> {
     Delivery(Key),
-    Body(Arc<dyn Fn(&B) -> Option<String> + Send + Sync>),
+    Body(Arc<BodyKey<B>>),
 }
 
 /// What the fingerprint is taken over.
