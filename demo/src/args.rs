@@ -11,8 +11,8 @@ use lambda_idempotency::Key;
 #[derive(Debug, Parser)]
 #[command(
     name = "demo",
-    after_help = "AWS_ENDPOINT_URL_DYNAMODB=URL uses the DynamoDB at that endpoint instead; the \
-                  tables idempotency, payments and accounts are created there."
+    after_help = "AWS_ENDPOINT_URL_DYNAMODB=URL uses the DynamoDB at that endpoint instead, and \
+                  creates the tables idempotency, payments and accounts there."
 )]
 pub(crate) struct Args {
     /// Event files, or directories of them [default: all of events/]
@@ -33,6 +33,11 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// Whether nothing was asked for but to see the demo.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.events.is_empty() && self.key.is_none() && self.keep.is_none()
+    }
+
     /// The arguments of this process; or the code to exit with, when everything has been said.
     pub(crate) fn read() -> Result<Self, ExitCode> {
         Self::try_parse().map_err(|error| {

@@ -99,3 +99,37 @@ impl EventFile {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(json: &str) -> Vec<Option<String>> {
+        let event = EventFile {
+            name: "event.json".to_owned(),
+            json: json.to_owned(),
+        };
+        event.message_ids()
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_has_no_id_and_keeps_its_place() {
+        let json = r#"{"Records": [null, {"messageId": "m-1", "body": "\ud800"}, {"messageId": 7},
+            {"messageId": " "}, "m-2", {"body": "x"}]}"#;
+        let m1 = Some("m-1".to_owned());
+        assert_eq!(ids(json), [None, m1, None, None, None, None]);
+    }
+
+    #[test]
+    fn what_is_no_batch_has_no_ids() {
+        for json in [
+            "null",
+            "[]",
+            "{}",
+            r#"{"Records": null}"#,
+            r#"{"Records": {}}"#,
+        ] {
+            assert!(ids(json).is_empty(), "{json}");
+        }
+    }
+}

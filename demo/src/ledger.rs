@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::error::DisplayErrorContext;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use crate::tables::{ACCOUNTS, PAYMENTS};
@@ -53,7 +52,6 @@ async fn scan(client: &Client, table: &str) -> anyhow::Result<Vec<Item>> {
         .send()
         .collect::<Result<Vec<_>, _>>()
         .await
-        .map_err(|error| anyhow!("{}", DisplayErrorContext(error)))
         .with_context(|| format!("can't read the table {table}"))
 }
 

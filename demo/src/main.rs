@@ -52,9 +52,9 @@ async fn demo(args: Args) -> anyhow::Result<()> {
     let requests = Requests::default();
     let store = Store::open(args.keep.as_deref(), requests.clone()).await?;
     tables::create(store.client()).await?;
+    let mut printer = print::printer(&args, &events);
     let runner = Runner::new(store.client().clone(), args.key, requests)?;
 
-    let mut printer = print::printer(args.json, &events);
     printer.start(store.place())?;
     let mut totals = Totals::default();
     for event in &events {

@@ -19,6 +19,8 @@ use crate::tables;
 const INVOCATION: Duration = Duration::from_secs(3);
 /// What a message adds to that, so that a large batch is not cut off on a slow machine.
 const PER_MESSAGE: Duration = Duration::from_millis(20);
+/// Lambda's own limit.
+const LONGEST_INVOCATION: Duration = Duration::from_secs(15 * 60);
 
 /// What became of one event.
 pub(crate) struct Ended {
@@ -122,8 +124,8 @@ impl Runner {
         let batch: SqsBatch =
             serde_json::from_str(&event.json).map_err(|error| error.to_string())?;
         let messages = batch.len();
-        let context =
-            context(INVOCATION + PER_MESSAGE * u32::try_from(messages).unwrap_or(u32::MAX));
+        let time = PER_MESSAGE.saturating_mul(u32::try_from(messages).unwrap_or(u32::MAX));
+        let context = context((INVOCATION + time).min(LONGEST_INVOCATION));
         let progress = Progress::new(&event.name, messages, || lock(&self.told).len());
         let response = progress
             .during(self.service.process(batch, &context))
@@ -203,5 +205,50 @@ impl Sum {
         #[allow(clippy::cast_precision_loss)] // Nobody counts that far.
         let ratio = self.requests as f64 / self.messages as f64;
         ratio
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(id: Option<&str>, outcome: Outcome) -> MessageEnded {
+        MessageEnded {
+            message_id: id.map(str::to_owned),
+            outcome,
+            reason: None,
+            error: None,
+            requests: 0,
+        }
+    }
+
+    #[test]
+    fn reports_are_put_into_the_order_of_the_records() {
+        let told = vec![
+            message(None, Outcome::Failed),
+            message(Some("b"), Outcome::Completed),
+            message(Some("a"), Outcome::Completed),
+            message(Some("unheard of"), Outcome::Failed),
+            message(Some("b"), Outcome::Duplicate),
+        ];
+        let ids = ["a", "b", "", "b", "not told of"];
+        let ids = ids.map(|id| (!id.is_empty()).then(|| id.to_owned()));
+
+        let ordered: Vec<_> = in_order(&ids, told)
+            .into_iter()
+            .map(|message| (message.message_id.unwrap_or_default(), message.outcome))
+            .collect();
+
+        let expected = [
+            ("a", Outcome::Completed),
+            ("b", Outcome::Completed),
+            ("", Outcome::Failed),
+            ("b", Outcome::Duplicate),
+            ("unheard of", Outcome::Failed),
+        ];
+        assert_eq!(
+            ordered,
+            expected.map(|(id, outcome)| (id.to_owned(), outcome))
+        );
     }
 }

@@ -1,5 +1,7 @@
 //! The DynamoDB that the demo runs on: one within this process, or the one at an endpoint.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, absolute};
 use std::time::Duration;
 
@@ -83,7 +85,7 @@ impl Store {
             .build();
         Ok(Self {
             client: Client::from_conf(configuration),
-            place: format!("DynamoDB within this process, {place}"),
+            place: format!("an embedded DynamoDB ({place})"),
             server: Some(Server { stop, task }),
         })
     }
@@ -144,21 +146,23 @@ fn dummy_credentials() -> Credentials {
     Credentials::new("demo", "demo", None, None, "demo")
 }
 
+/// Opens the file, or creates it.
 fn kept(file: &Path) -> anyhow::Result<Database> {
-    let cannot_keep = || {
-        format!(
-            "can't keep the database in {:?}",
-            file.display().to_string()
-        )
-    };
-    if file.is_dir() {
-        return Err(anyhow!("it is a directory").context(cannot_keep()));
+    let cannot_keep = || format!("can't keep the database in {}", file.display());
+    if is_something_else(file) {
+        return Err(anyhow!("that is something else").context(cannot_keep()));
     }
     // SQLite takes some relative names for more than names: `:memory:`.
     let path = absolute(file).with_context(cannot_keep)?;
-    let path = path
-        .to_str()
-        .context("its name is not UTF-8")
-        .with_context(cannot_keep)?;
-    Database::new(path).map_err(|error| anyhow!("{error}").context(cannot_keep()))
+    let path = path.to_str().context("its name is not UTF-8");
+    Database::new(path.with_context(cannot_keep)?)
+        .map_err(|error| anyhow!("{error}").context(cannot_keep()))
+}
+
+/// Whether there is a directory of this name, or a file that is no SQLite database.
+fn is_something_else(path: &Path) -> bool {
+    const SQLITE: &[u8] = b"SQLite format 3\0";
+    let mut start = Vec::new();
+    let read = File::open(path).map(|file| file.take(16).read_to_end(&mut start));
+    path.is_dir() || (matches!(read, Ok(Ok(1..))) && start != SQLITE)
 }

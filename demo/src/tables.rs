@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::client::Waiters as _;
-use aws_sdk_dynamodb::error::DisplayErrorContext;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
 };
@@ -49,14 +48,13 @@ async fn create_table(client: &Client, table: &str) -> anyhow::Result<()> {
             .as_service_error()
             .is_some_and(|error| error.is_resource_in_use_exception());
         if !is_there {
-            return Err(anyhow!("{}", DisplayErrorContext(error)));
+            return Err(error.into());
         }
     }
     client
         .wait_until_table_exists()
         .table_name(table)
         .wait(LONGEST_CREATION)
-        .await
-        .map_err(|error| anyhow!("{}", DisplayErrorContext(error)))?;
+        .await?;
     Ok(())
 }

@@ -3,12 +3,16 @@
 mod human;
 mod json;
 mod style;
+mod text;
 
 use std::io;
 
+use crate::args::Args;
 use crate::events::EventFile;
 use crate::ledger::Ledger;
 use crate::run::{Ended, Totals};
+
+pub(crate) use text::one_line;
 
 /// Is told what happens as it happens.
 pub(crate) trait Printer {
@@ -17,20 +21,10 @@ pub(crate) trait Printer {
     fn end(&mut self, ledger: &Ledger, totals: &Totals) -> io::Result<()>;
 }
 
-pub(crate) fn printer(as_json: bool, events: &[EventFile]) -> Box<dyn Printer> {
-    if as_json {
+pub(crate) fn printer(args: &Args, events: &[EventFile]) -> Box<dyn Printer> {
+    if args.json {
         Box::new(json::Lines::new())
     } else {
-        Box::new(human::Table::new(events))
+        Box::new(human::Table::new(events, args.is_bare()))
     }
-}
-
-/// Text from files and errors in one line, without anything that a terminal would act on.
-pub(crate) fn one_line(text: &str) -> String {
-    text.split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
 }
