@@ -202,9 +202,7 @@ impl Sum {
         if self.messages == 0 {
             return 0.0;
         }
-        #[allow(clippy::cast_precision_loss)] // Nobody counts that far.
-        let ratio = self.requests as f64 / self.messages as f64;
-        ratio
+        self.requests as f64 / self.messages as f64
     }
 }
 
