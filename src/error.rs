@@ -139,15 +139,20 @@ impl Error {
 }
 
 impl fmt::Display for Error {
+    /// What went wrong; with `{:#}` and every cause beneath it, in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        if f.alternate() {
+            write!(f, "{}", Chain(self))
+        } else {
+            f.write_str(&self.message)
+        }
     }
 }
 
 impl fmt::Debug for Error {
     /// The whole chain in one line, as `main` prints it when it returns an error.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", Chain(self))
+        write!(f, "{self:#}")
     }
 }
 
@@ -161,7 +166,7 @@ impl From<Error> for lambda_runtime::Diagnostic {
     fn from(error: Error) -> Self {
         Self {
             error_type: "lambda_idempotency::Error".to_owned(),
-            error_message: Chain(&error).to_string(),
+            error_message: format!("{error:#}"),
         }
     }
 }

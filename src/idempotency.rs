@@ -204,6 +204,7 @@ impl Shared {
         };
         Report {
             consumer: Arc::clone(&self.consumer),
+            position: None,
             message_id: None,
             record_id,
             receive_count: None,

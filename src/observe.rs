@@ -144,6 +144,8 @@ pub(crate) fn outcome_of(error: &Error) -> (Outcome, Option<Reason>) {
 pub struct Report {
     /// The consumer's name.
     pub consumer: Arc<str>,
+    /// The message's place in its batch, from 0. Absent for a call that is not a message.
+    pub position: Option<usize>,
     /// The message id of SQS. Absent for a call that is not a message.
     pub message_id: Option<String>,
     /// The id of the record, where it came to one.
@@ -170,6 +172,7 @@ impl fmt::Debug for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Report")
             .field("consumer", &self.consumer)
+            .field("position", &self.position)
             .field("message_id", &self.message_id)
             .field("receive_count", &self.receive_count)
             .field("outcome", &self.outcome)

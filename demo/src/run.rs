@@ -42,6 +42,7 @@ pub(crate) struct Response {
 
 /// What became of one message.
 pub(crate) struct MessageEnded {
+    position: Option<usize>,
     pub(crate) message_id: Option<String>,
     pub(crate) outcome: Outcome,
     pub(crate) reason: Option<Reason>,
@@ -52,11 +53,11 @@ pub(crate) struct MessageEnded {
 impl From<&Report> for MessageEnded {
     fn from(report: &Report) -> Self {
         Self {
+            position: report.position,
             message_id: report.message_id.clone(),
             outcome: report.outcome,
             reason: report.reason,
-            // `Debug` of the library's error is its whole chain in one line.
-            error: report.error.as_ref().map(|error| format!("{error:?}")),
+            error: report.error.as_ref().map(|error| format!("{error:#}")),
             requests: report.requests,
         }
     }
@@ -110,10 +111,11 @@ impl Runner {
         let started = Instant::now();
         let answer = self.invoke(event).await;
         let took = started.elapsed();
-        let told = std::mem::take(&mut *lock(&self.told));
+        let mut messages = std::mem::take(&mut *lock(&self.told));
+        messages.sort_by_key(|message| message.position);
         Ended {
             event: event.name.clone(),
-            messages: in_order(&event.message_ids(), told),
+            messages,
             answer,
             requests: self.requests.take(),
             took,
@@ -130,7 +132,7 @@ impl Runner {
         let response = progress
             .during(self.service.process(batch, &context))
             .await
-            .map_err(|error| format!("{error:?}"))?;
+            .map_err(|error| format!("{error:#}"))?;
         Ok(Response {
             unfinished: response.batch_item_failures.len(),
             json: serde_json::to_value(&response).map_err(|error| error.to_string())?,
@@ -148,18 +150,6 @@ fn context(time: Duration) -> Context {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Puts the reports into the order of the records. What can't be matched comes last.
-fn in_order(ids: &[Option<String>], mut told: Vec<MessageEnded>) -> Vec<MessageEnded> {
-    let mut ordered = Vec::with_capacity(told.len());
-    for id in ids {
-        if let Some(at) = told.iter().position(|message| message.message_id == *id) {
-            ordered.push(told.remove(at));
-        }
-    }
-    ordered.append(&mut told);
-    ordered
 }
 
 /// Sums over all events.
@@ -203,50 +193,5 @@ impl Sum {
             return 0.0;
         }
         self.requests as f64 / self.messages as f64
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn message(id: Option<&str>, outcome: Outcome) -> MessageEnded {
-        MessageEnded {
-            message_id: id.map(str::to_owned),
-            outcome,
-            reason: None,
-            error: None,
-            requests: 0,
-        }
-    }
-
-    #[test]
-    fn reports_are_put_into_the_order_of_the_records() {
-        let told = vec![
-            message(None, Outcome::Failed),
-            message(Some("b"), Outcome::Completed),
-            message(Some("a"), Outcome::Completed),
-            message(Some("unheard of"), Outcome::Failed),
-            message(Some("b"), Outcome::Duplicate),
-        ];
-        let ids = ["a", "b", "", "b", "not told of"];
-        let ids = ids.map(|id| (!id.is_empty()).then(|| id.to_owned()));
-
-        let ordered: Vec<_> = in_order(&ids, told)
-            .into_iter()
-            .map(|message| (message.message_id.unwrap_or_default(), message.outcome))
-            .collect();
-
-        let expected = [
-            ("a", Outcome::Completed),
-            ("b", Outcome::Completed),
-            ("", Outcome::Failed),
-            ("b", Outcome::Duplicate),
-            ("unheard of", Outcome::Failed),
-        ];
-        assert_eq!(
-            ordered,
-            expected.map(|(id, outcome)| (id.to_owned(), outcome))
-        );
     }
 }

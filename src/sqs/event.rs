@@ -5,6 +5,7 @@ use std::fmt;
 
 use aws_lambda_events::sqs::SqsEvent;
 use serde::Deserialize;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::delivery::{Attribute, Delivery};
@@ -43,25 +44,49 @@ impl SqsBatch {
     }
 
     pub(super) fn into_records(self) -> impl Iterator<Item = ReadRecord> {
-        self.records.into_iter().map(|raw| ReadRecord::read(&raw))
+        let records = self.records.into_iter().enumerate();
+        records.map(|(position, raw)| ReadRecord::read(position, &raw))
     }
 }
 
 impl<'de> Deserialize<'de> for SqsBatch {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Event {
-            #[serde(rename = "Records")]
-            records: Option<Vec<Box<RawValue>>>,
+        deserializer.deserialize_any(EventVisitor)
+    }
+}
+
+const NOT_AN_EVENT: &str = "not an SQS event: it has no array `Records`. Invoke the function \
+     through an SQS event source mapping, or with an event of that shape";
+
+struct EventVisitor;
+
+impl<'de> Visitor<'de> for EventVisitor {
+    type Value = SqsBatch;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an SQS event, which is an object with an array `Records`")
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<SqsBatch, E> {
+        Err(E::custom(NOT_AN_EVENT))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<SqsBatch, A::Error> {
+        let mut records = None;
+        while let Some(name) = fields.next_key::<String>()? {
+            if name == "Records" {
+                // Two lists would be two batches, one of which would be lost.
+                if records.is_some() {
+                    return Err(serde::de::Error::duplicate_field("Records"));
+                }
+                records = fields.next_value::<Option<Vec<Box<RawValue>>>>()?;
+            } else {
+                fields.next_value::<IgnoredAny>()?;
+            }
         }
-        // `null` is an event without records, not one of another type.
-        let event = Option::<Event>::deserialize(deserializer)?;
-        match event.and_then(|event| event.records) {
-            Some(records) => Ok(Self { records }),
-            None => Err(serde::de::Error::custom(
-                "not an SQS event: it has no array `Records`. Invoke the function through an SQS \
-                 event source mapping, or with an event of that shape",
-            )),
+        match records {
+            Some(records) => Ok(SqsBatch { records }),
+            None => Err(serde::de::Error::custom(NOT_AN_EVENT)),
         }
     }
 }
@@ -105,7 +130,7 @@ impl Delivery {
             let told = json::describe(&error);
             Error::new(ErrorKind::Decode, format!("the record is not JSON: {told}"))
         })?;
-        let record = ReadRecord::read(raw);
+        let record = ReadRecord::read(0, raw);
         match record.problem {
             Some(problem) => Err(problem),
             None => Ok(record.delivery),
@@ -115,6 +140,8 @@ impl Delivery {
 
 /// One record, as far as it could be read.
 pub(super) struct ReadRecord {
+    /// Its place in the batch, from 0.
+    pub(super) position: usize,
     /// Everything that could be read. The id, the group and the queue count even where the rest
     /// can't be read: they say how to report the record and what it stands in the way of.
     pub(super) delivery: Delivery,
@@ -145,7 +172,7 @@ struct Fields<'a> {
 }
 
 impl ReadRecord {
-    fn read(raw: &RawValue) -> Self {
+    fn read(position: usize, raw: &RawValue) -> Self {
         let mut problem = None;
         let mut wrong = |what: &str| {
             problem.get_or_insert_with(|| Error::new(ErrorKind::Decode, what));
@@ -193,6 +220,7 @@ impl ReadRecord {
             .and_then(string)
             .filter(|source| source != "aws:sqs");
         Self {
+            position,
             delivery,
             problem,
             foreign_source,

@@ -226,9 +226,12 @@ impl<H, B> SqsService<H, B> {
     /// # use lambda_idempotency::{Delivery, HandlerError, Idempotency, Message};
     /// # async fn handle(_: Message<serde_json::Value>) -> Result<(), HandlerError> { Ok(()) }
     /// # fn wrap(idempotency: Idempotency) {
-    /// let service = idempotency
-    ///     .sqs(handle)
-    ///     .skip(|delivery: &Delivery| delivery.body().contains("\"s3:TestEvent\""));
+    /// // What is skipped is gone: let members decide, not a text that is in the body somewhere.
+    /// let is_test_event = |delivery: &Delivery| {
+    ///     let body: Result<serde_json::Value, _> = serde_json::from_str(delivery.body());
+    ///     body.is_ok_and(|body| body["Event"] == "s3:TestEvent")
+    /// };
+    /// let service = idempotency.sqs(handle).skip(is_test_event);
     /// # }
     /// ```
     #[must_use]
@@ -274,6 +277,7 @@ impl<H: Handler<B>, B: Send + 'static> SqsService<H, B> {
     async fn message(&self, record: ReadRecord, turn: Turn, invocation: &Invocation) -> Ending {
         let shared = self.idempotency.shared();
         let started = shared.engine.clock.now();
+        let position = record.position;
         let delivery = &record.delivery;
         let message_id = delivery.message_id.clone();
         let receive_count = delivery.receive_count();
@@ -306,6 +310,7 @@ impl<H: Handler<B>, B: Send + 'static> SqsService<H, B> {
                 self.not_run(Outcome::Unprocessed, Some(reason), started)
             }
         };
+        report.position = Some(position);
         report.message_id = message_id;
         report.receive_count = receive_count;
         observe::finish(&span, shared.observer.as_deref(), &report);
@@ -422,6 +427,7 @@ impl<H: Handler<B>, B: Send + 'static> SqsService<H, B> {
         let shared = self.idempotency.shared();
         Report {
             consumer: Arc::clone(&shared.consumer),
+            position: None,
             message_id: None,
             record_id: None,
             receive_count: None,

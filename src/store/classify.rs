@@ -6,6 +6,7 @@ use std::io;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::operation::RequestId as _;
 use aws_sdk_dynamodb::types::CancellationReason;
 
 use super::answer::{CommitAnswer, Failure, Seen, StoreError};
@@ -17,16 +18,24 @@ where
     E: ProvideErrorMetadata + StdError + Send + Sync + 'static,
 {
     let failure = failure(&error);
-    let said = match (error.code(), error.message()) {
-        (Some(code), Some(message)) => format!("{code}: {message}"),
-        (Some(code), None) => code.to_owned(),
-        (None, _) => match failure {
-            Failure::Rejected => "it was not sent".to_owned(),
-            _ => "no answer that says what came of it".to_owned(),
-        },
+    let Some(code) = error.code() else {
+        let said = match failure {
+            Failure::Rejected => "it was not sent",
+            _ => "there is no answer that says what came of it",
+        };
+        return StoreError::new(failure, format!("{request} failed: {said}")).with_source(error);
     };
-    let advice = error.code().and_then(advice).unwrap_or_default();
-    StoreError::new(failure, format!("{request} failed: {said}{advice}")).with_source(error)
+    // Everything that a coded answer says; the SDK's own text would only repeat it.
+    let message = error.message().unwrap_or("no message");
+    let advice = advice(code).unwrap_or_default();
+    let id = match error.request_id() {
+        Some(id) => format!(" (request {id})"),
+        None => String::new(),
+    };
+    StoreError::new(
+        failure,
+        format!("{request} failed: {code}: {message}{advice}{id}"),
+    )
 }
 
 /// What to do about an error that only a person can mend.

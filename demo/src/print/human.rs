@@ -14,7 +14,7 @@ use crate::run::{Ended, MessageEnded, Response, Totals};
 
 const GAP: &str = "  ";
 const WIDEST_EVENT: usize = 40;
-const WIDEST_ID: usize = 24;
+const ID: usize = 14;
 const OUTCOME: usize = "unprocessed".len();
 /// A reason in a narrower column is harder to read than one that the terminal breaks.
 const NARROWEST_WHY: usize = 30;
@@ -28,7 +28,6 @@ pub(super) struct Table {
     out: io::Stdout,
     style: Style,
     event_width: usize,
-    id_width: usize,
     /// Of a terminal. Without one, a message is one line.
     why_width: Option<usize>,
     says_what_is_next: bool,
@@ -37,11 +36,8 @@ pub(super) struct Table {
 impl Table {
     pub(super) fn new(events: &[EventFile], says_what_is_next: bool) -> Self {
         let titles = events.iter().map(|event| title(&event.name));
-        let ids = events.iter().flat_map(EventFile::message_ids);
-        let ids = ids.map(|id| short(id.as_deref()));
         let event_width = widest(titles.chain(["EVENT".to_owned()]));
-        let id_width = widest(ids.chain(["MESSAGE".to_owned()]));
-        let why_at = event_width + id_width + OUTCOME + 3 * GAP.len();
+        let why_at = event_width + ID + OUTCOME + 3 * GAP.len();
         let why_width = terminal_size::terminal_size_of(io::stdout())
             .map(|(width, _)| usize::from(width.0).saturating_sub(why_at))
             .filter(|width| *width >= NARROWEST_WHY);
@@ -49,7 +45,6 @@ impl Table {
             out: io::stdout(),
             style: Style::of_stdout(),
             event_width,
-            id_width,
             why_width,
             says_what_is_next,
         }
@@ -64,7 +59,7 @@ impl Table {
         let style = self.style;
         let event = pad(event, self.event_width);
         let event = if is_first { event } else { style.dim(&event) };
-        let id = pad(&short(message.message_id.as_deref()), self.id_width);
+        let id = pad(&short(message.message_id.as_deref()), ID);
         let outcome = style.outcome(message.outcome, &pad(message.outcome.as_str(), OUTCOME));
         let why = why(message);
         let lines = match self.why_width {
@@ -80,7 +75,7 @@ impl Table {
             if at == 0 {
                 self.row(&event, &id, &outcome, &line)?;
             } else {
-                let [event, id] = [self.event_width, self.id_width].map(nothing);
+                let [event, id] = [self.event_width, ID].map(nothing);
                 self.row(&event, &id, &nothing(OUTCOME), &line)?;
             }
         }
@@ -165,7 +160,7 @@ impl Printer for Table {
         )?;
         self.row(
             &style.bold(&pad("EVENT", self.event_width)),
-            &style.bold(&pad("MESSAGE", self.id_width)),
+            &style.bold(&pad("MESSAGE", ID)),
             &style.bold(&pad("OUTCOME", OUTCOME)),
             &style.bold("WHY"),
         )
@@ -239,7 +234,7 @@ fn short(id: Option<&str>) -> String {
     let is_uuid = id.split('-').map(str::len).eq([8, 4, 4, 4, 12]);
     match id.split_once('-') {
         Some((first, _)) if is_uuid => format!("{}…", one_line(first)),
-        _ => cut(&one_line(id), WIDEST_ID),
+        _ => cut(&one_line(id), ID),
     }
 }
 
