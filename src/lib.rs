@@ -73,3 +73,7 @@ pub use sqs::{SqsBatch, SqsService};
 pub use store::DynamoDbStore;
 pub use transaction::{IntoTransaction, Transaction, TransactionError};
 pub use write::Write;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -51,6 +51,20 @@ pub(crate) enum Finish {
     Duplicate { data: Option<String> },
 }
 
+impl Finish {
+    /// After the completion without writes was sent: whether it is what landed. An earlier body of
+    /// this attempt would have stored its result.
+    fn superseded(self, sent_stale: bool) -> Self {
+        match self {
+            Self::Completed { data: None, .. } => Self::Completed {
+                data: None,
+                stale: sent_stale,
+            },
+            other => other,
+        }
+    }
+}
+
 /// How an attempt ended, and what it took.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -200,7 +214,7 @@ impl Run<'_> {
             now_seconds: epoch_seconds(now),
             now_millis: epoch_millis(now),
         };
-        let until = self.work_until.min(now + self.engine.retry_for);
+        let until = self.within(self.engine.retry_for, self.work_until);
         let mut backoff = Backoff::new();
         let mut may_have_landed = false;
         let mut last = None;
@@ -308,7 +322,10 @@ impl Run<'_> {
                     let data = request.completion.and_then(|completion| completion.data);
                     return Ok(Finish::Completed { data, stale });
                 }
-                Sent::RecordRefused(seen) => return self.refused_commit(seen, until).await,
+                Sent::RecordRefused(seen) => {
+                    let settled = self.refused_commit(seen, until).await;
+                    return settled.map(|finish| finish.superseded(stale));
+                }
                 Sent::ConditionFailed(failed) => {
                     let mut failed_writes = failed.iter().filter_map(|at| request.writes.get(*at));
                     if failed_writes.any(Write::is_version_guard) {
@@ -322,7 +339,8 @@ impl Run<'_> {
                     }
                 }
                 Sent::Failed(error) => {
-                    return self.settle(error, self.engine.retry_for).await;
+                    let settled = self.settle(error, self.engine.retry_for).await;
+                    return settled.map(|finish| finish.superseded(stale));
                 }
             }
         }
@@ -429,7 +447,7 @@ impl Run<'_> {
             record_id: self.record_id.to_string(),
             token: self.token.clone(),
         };
-        let until = self.times.stop_at.min(self.now() + patience);
+        let until = self.within(patience, self.times.stop_at);
         let mut backoff = Backoff::new();
         while let Some(answer) = self.call(until, self.store().release(&request)).await {
             let failure = match answer {
@@ -504,6 +522,13 @@ impl Run<'_> {
         }
         self.clock().sleep(pause).await;
         true
+    }
+
+    /// So long from now, but not past `end`.
+    fn within(&self, time: Duration, end: SystemTime) -> SystemTime {
+        self.now()
+            .checked_add(time)
+            .map_or(end, |then| then.min(end))
     }
 
     fn store(&self) -> &dyn ErasedStore {

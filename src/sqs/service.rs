@@ -10,6 +10,7 @@ use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, SystemTime};
 
 use aws_lambda_events::sqs::SqsBatchResponse;
+use futures_util::FutureExt as _;
 use lambda_runtime::{Context, LambdaEvent};
 use serde::Deserialize;
 use tracing::{Instrument as _, Span};
@@ -30,6 +31,8 @@ use crate::transaction::IntoTransaction as _;
 
 /// How many messages of a batch run at once unless told otherwise.
 const DEFAULT_CONCURRENCY: usize = 10;
+
+const AROUND_THE_HANDLER: &str = "code around the handler (decoder, key, skip rule, destructor)";
 
 impl Idempotency {
     /// Wraps a handler of messages with a JSON body into the service that `lambda_runtime::run`
@@ -82,8 +85,13 @@ impl Idempotency {
     {
         let decode = move |delivery: &Delivery| {
             decode(delivery).map_err(|error| {
-                Error::new(ErrorKind::Decode, "the body can't be decoded")
-                    .with_source(error.into_cause())
+                let cause = error.into_cause();
+                match cause.downcast_ref() {
+                    // Its own text would repeat the value that is wrong.
+                    Some(error) => not_the_json(error),
+                    None => Error::new(ErrorKind::Decode, "the body can't be decoded")
+                        .with_source(cause),
+                }
             })
         };
         self.sqs_service(Arc::new(decode), handler)
@@ -291,9 +299,18 @@ impl<H: Handler<B>, B: Send + 'static> SqsService<H, B> {
         let verdict = match turn {
             Turn::GroupStopped => Verdict::Unprocessed(Reason::Group),
             Turn::Run => {
-                self.verdict(record, &span, invocation, &mut record_id)
-                    .instrument(span.clone())
+                let verdict = self
+                    .verdict(record, &span, invocation, &mut record_id)
+                    .instrument(span.clone());
+                // The engine catches the handler's panics; this is for those of other user code,
+                // such as a destructor. A claim stays until its lease ends then.
+                AssertUnwindSafe(verdict)
+                    .catch_unwind()
                     .await
+                    .unwrap_or_else(|panic| {
+                        let error = engine::panicked(AROUND_THE_HANDLER, panic.as_ref());
+                        Verdict::Ended(Ended::before_the_store(error))
+                    })
             }
         };
         let mut report = match verdict {
@@ -328,12 +345,7 @@ impl<H: Handler<B>, B: Send + 'static> SqsService<H, B> {
         invocation: &Invocation,
         record_id: &mut Option<Arc<str>>,
     ) -> Verdict {
-        let readied = std::panic::catch_unwind(AssertUnwindSafe(|| self.ready(record)))
-            .unwrap_or_else(|panic| {
-                let whose = "a function that reads the message (decoder, key or skip rule)";
-                Err(engine::panicked(whose, panic.as_ref()))
-            });
-        let readied = match readied {
+        let readied = match self.ready(record) {
             Ok(Some(readied)) => readied,
             Ok(None) => return Verdict::Skipped,
             Err(error) => return Verdict::Ended(Ended::before_the_store(error)),
@@ -513,15 +525,17 @@ impl Payload {
 }
 
 fn decode_json<B: for<'de> Deserialize<'de>>(delivery: &Delivery) -> Result<B, Error> {
-    serde_json::from_str(delivery.body()).map_err(|error| {
-        Error::new(
-            ErrorKind::Decode,
-            format!(
-                "the body is not the JSON that the handler takes: {}",
-                json::describe(&error)
-            ),
-        )
-    })
+    serde_json::from_str(delivery.body()).map_err(|error| not_the_json(&error))
+}
+
+fn not_the_json(error: &serde_json::Error) -> Error {
+    Error::new(
+        ErrorKind::Decode,
+        format!(
+            "the body is not the JSON that the handler takes: {}",
+            json::describe(error)
+        ),
+    )
 }
 
 /// A record of another source that can't be reported: the function is wired to the wrong thing.
