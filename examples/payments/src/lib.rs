@@ -24,7 +24,7 @@ use lambda_idempotency::{
 use serde::{Deserialize, Serialize};
 
 pub use settings::{Settings, SettingsError};
-pub use simulate::Simulate;
+pub use simulate::{Simulate, exit_after_simulated_commit};
 
 /// The body of a message, and the item that it becomes in the table of payments.
 #[derive(Debug, Deserialize, Serialize)]
@@ -40,6 +40,9 @@ pub struct Payment {
     /// A failure to act out.
     #[serde(default, skip_serializing)]
     pub simulate: Option<Simulate>,
+    /// On how many of the first receives to act it out; on every one if absent.
+    #[serde(default, skip_serializing)]
+    pub simulate_receives: Option<u32>,
 }
 
 /// What is stored with the finished message, for whoever asks about the payment again.
@@ -69,18 +72,30 @@ impl Handler<Payment> for Payments {
         &self,
         message: Message<Payment>,
     ) -> Result<Transaction<Receipt>, HandlerError> {
-        let payment = message.body;
-        if let Some(failure) = payment.simulate {
-            failure.act_out().await?;
-        }
-        Ok(Transaction::new()
-            .put(&self.payments_table, &payment)
-            .write(self.add_to_balance(&payment)?)
+        let payment = &message.body;
+        let transaction = Transaction::new()
+            .put(&self.payments_table, payment)
+            .write(self.add_to_balance(payment)?)
             .returning(Receipt {
-                payment_id: payment.id,
-                account: payment.account,
+                payment_id: payment.id.clone(),
+                account: payment.account.clone(),
                 amount: payment.amount,
-            }))
+            });
+        if let Some(failure) = payment.failure_on(message.delivery().receive_count()) {
+            failure.act_out(message.delivery()).await?;
+        }
+        Ok(transaction)
+    }
+}
+
+impl Payment {
+    /// The failure to act out on this receive, the first being 1.
+    fn failure_on(&self, receive: Option<u32>) -> Option<Simulate> {
+        let is_over = match (receive, self.simulate_receives) {
+            (Some(receive), Some(last)) => receive > last,
+            _ => false,
+        };
+        self.simulate.filter(|_| !is_over)
     }
 }
 
@@ -202,6 +217,41 @@ mod tests {
             "payment_id": "p-1", "account": "1042", "amount": 4000, "simulate": "error",
         });
         assert!(payments().handle(message(body)?).await.is_err());
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_failure_that_ends_the_process_is_refused_unless_it_is_allowed()
+    -> Result<(), HandlerError> {
+        for failure in ["stall", "exit-before-commit", "exit-after-commit"] {
+            let body = json!({
+                "payment_id": "p-1", "account": "1042", "amount": 4000, "simulate": failure,
+            });
+            let error = payments().handle(message(body)?).await.expect_err(failure);
+            assert!(error.to_string().contains("SIMULATE_FAILURES"), "{error}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_failure_can_be_limited_to_the_first_receives() -> Result<(), HandlerError> {
+        let body = |receives: Value| {
+            json!({
+                "payment_id": "p-1", "account": "1042", "amount": 4000,
+                "simulate": "error", "simulate_receives": receives,
+            })
+        };
+        let twice = message(body(json!(2)))?.body;
+        let always = message(body(Value::Null))?.body;
+        for (receive, is_twice) in [
+            (Some(1), true),
+            (Some(2), true),
+            (Some(3), false),
+            (None, true),
+        ] {
+            assert_eq!(twice.failure_on(receive).is_some(), is_twice, "{receive:?}");
+            assert!(always.failure_on(receive).is_some(), "{receive:?}");
+        }
         Ok(())
     }
 

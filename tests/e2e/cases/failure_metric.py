@@ -1,0 +1,32 @@
+"""The metric filter of the template finds a failed outcome in the log, and no other."""
+
+import json
+
+from bank import expect
+
+
+def run(bank):
+    filters = bank.stack.logs.describe_metric_filters(
+        logGroupName=bank.stack.outputs["LogGroupName"]
+    )["metricFilters"]
+    patterns = {
+        f["metricTransformations"][0]["metricName"]: f["filterPattern"] for f in filters
+    }
+    # { $.fields.outcome = "failed" }, read as CloudWatch Logs does: a path and a text.
+    for metric, outcome in (("FailedOutcomes", "failed"), ("DuplicateOutcomes", "duplicate")):
+        path, _, text = patterns[metric].strip("{ }").partition(" = ")
+        lines = bank.stack.log_lines()
+        found = [line for line in lines if at(line, path.strip()) == text.strip().strip('"')]
+        wanted = [line for line in lines if f"message {outcome}" in line]
+        expect(bool(wanted), f"no message was {outcome}: run this case with the others")
+        expect(found == wanted, f"{metric} counts {len(found)} lines where {len(wanted)} are right")
+
+
+def at(line, path):
+    try:
+        value = json.loads(line)
+        for name in path.removeprefix("$.").split("."):
+            value = value[name]
+        return value
+    except (ValueError, KeyError, TypeError):
+        return None
