@@ -38,6 +38,12 @@ class Bank:
         self.queue = stack.outputs["QueueUrl"]
         self.dead_letters = stack.outputs["DeadLetterQueueUrl"]
 
+    def clear(self):
+        """Starts without the letters that a failed case has left."""
+        if self.messages_in(self.dead_letters):
+            self.stack.sqs.purge_queue(QueueUrl=self.dead_letters)
+            self.wait_for_dead_letters(0)
+
     # -- sending
 
     def account(self, name: str = "account") -> str:

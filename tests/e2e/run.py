@@ -79,6 +79,7 @@ def show(case, name: str, stack: Stack) -> str:
     started = time.monotonic()
     why = None
     try:
+        bank.clear()
         case.run(bank)
         result = "passed"
     except Skipped as reason:

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import subprocess
 from pathlib import Path
 
@@ -95,13 +96,13 @@ class Stack:
             )
             done.append("time to live of the records: the endpoint ignored the template's")
 
-        mapping = self.functions.get_event_source_mapping(UUID=self.outputs["MappingId"])
-        wanted = PARAMETERS["MaximumConcurrency"]
-        if mapping.get("ScalingConfig", {}).get("MaximumConcurrency") != wanted:
-            self.functions.update_event_source_mapping(
-                UUID=self.outputs["MappingId"], ScalingConfig={"MaximumConcurrency": wanted}
-            )
-            done.append("MaximumConcurrency: the endpoint did not take the parameter for a number")
+        # ministack keeps the parameter as the text that it is in the template, and stops polling;
+        # it can't be seen from here. Elsewhere this sets what is set.
+        self.functions.update_event_source_mapping(
+            UUID=self.outputs["MappingId"],
+            ScalingConfig={"MaximumConcurrency": PARAMETERS["MaximumConcurrency"]},
+        )
+        done.append("MaximumConcurrency: as a number, where the parameter was kept as a text")
         return done
 
     def function_is_updated(self):
@@ -123,26 +124,47 @@ class Stack:
         )
         self.function_is_updated()
 
-    def log_lines(self, output: str = "LogGroupName") -> list[str]:
+    def log_events(self, output: str = "LogGroupName") -> list[dict]:
         """Everything that the function has logged, oldest first."""
         events = []
         pages = self.logs.get_paginator("filter_log_events")
         for page in pages.paginate(logGroupName=self.outputs[output]):
             events += page["events"]
-        events.sort(key=lambda event: event["timestamp"])
-        return [event["message"].rstrip("\n") for event in events]
+        # Stable: the lines of one moment stay in their order.
+        return sorted(events, key=lambda event: event["timestamp"])
+
+    def log_lines(self, output: str = "LogGroupName") -> list[str]:
+        return [event["message"].rstrip("\n") for event in self.log_events(output)]
 
     def outcomes(self, output: str = "LogGroupName") -> list[dict]:
         """The log's JSON lines that have an outcome."""
-        lines = []
-        for line in self.log_lines(output):
-            try:
-                line = json.loads(line)
-            except ValueError:
+        lines = map(as_json, self.log_lines(output))
+        return [line for line in lines if line and "outcome" in line.get("fields", {})]
+
+    def invocations(self) -> dict[str, tuple[float, float]]:
+        """When each invocation began and ended, in milliseconds, by request id."""
+        times = {}
+        for event in self.log_events():
+            # As text from ministack, as JSON from Lambda if that is the log format.
+            text = re.match(r"REPORT RequestId: (\S+)\s+Duration: ([\d.]+) ms", event["message"])
+            json_line = as_json(event["message"])
+            if text:
+                request, took = text.group(1), float(text.group(2))
+            elif json_line and json_line.get("type") == "platform.report":
+                record = json_line["record"]
+                request, took = record["requestId"], float(record["metrics"]["durationMs"])
+            else:
                 continue
-            if isinstance(line, dict) and "outcome" in line.get("fields", {}):
-                lines.append(line)
-        return sorted(lines, key=lambda line: line["timestamp"])
+            times[request] = (event["timestamp"] - took, event["timestamp"])
+        return times
+
+
+def as_json(line: str) -> dict | None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def overrides() -> list[str]:

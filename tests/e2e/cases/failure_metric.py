@@ -1,8 +1,7 @@
 """The metric filter of the template finds a failed outcome in the log, and no other."""
 
-import json
-
 from bank import expect
+from stack import as_json
 
 
 def run(bank):
@@ -23,10 +22,7 @@ def run(bank):
 
 
 def at(line, path):
-    try:
-        value = json.loads(line)
-        for name in path.removeprefix("$.").split("."):
-            value = value[name]
-        return value
-    except (ValueError, KeyError, TypeError):
-        return None
+    value = as_json(line)
+    for name in path.removeprefix("$.").split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

@@ -26,16 +26,17 @@ def run(bank):
 
 
 def most_at_once(bank, sent):
-    """How many invocations overlapped, by the first and the last outcome of each in the log."""
-    times = {}
+    """How many invocations that handled these messages overlapped."""
+    of_load = set()
     for line in bank.stack.outcomes():
         fields = {name: value for span in spans(line) for name, value in span.items()}
         if fields.get("message_id") in sent:
-            times.setdefault(fields.get("requestId"), []).append(line["timestamp"])
-    starts = [(min(at), 1) for at in times.values()]
-    ends = [(max(at), -1) for at in times.values()]
+            of_load.add(fields.get("requestId"))
+    times = [at for request, at in bank.stack.invocations().items() if request in of_load]
+    changes = [(began, 1) for began, _ in times] + [(ended, -1) for _, ended in times]
     running = most = 0
-    for _, change in sorted(starts + ends, key=lambda event: (event[0], -event[1])):
+    # Where one ends in the millisecond in which the next begins, the two did not overlap.
+    for _, change in sorted(changes):
         running += change
         most = max(most, running)
     return most

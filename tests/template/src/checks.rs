@@ -273,6 +273,16 @@ fn check_failure_metrics(template: &Template, found: &mut Vec<String>) {
     let wanted = format!("{{ $.fields.outcome = \"{}\" }}", Outcome::Failed);
     for function in template.resources(FUNCTION) {
         let log = &function.properties["LoggingConfig"];
+        // The runtime's lines have no time, and such lines are INFO to Lambda, whatever they say.
+        if matches!(
+            log["ApplicationLogLevel"].as_str(),
+            Some("WARN" | "ERROR" | "FATAL")
+        ) {
+            found.push(format!(
+                "{}: ApplicationLogLevel is above INFO: Lambda would drop every line of the library",
+                function.id
+            ));
+        }
         let is_counted = template.resources("AWS::Logs::MetricFilter").any(|filter| {
             filter.properties["FilterPattern"] == wanted.as_str()
                 && filter.properties["LogGroupName"] == log["LogGroup"]

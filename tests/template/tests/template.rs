@@ -260,6 +260,26 @@ fn failures_that_nobody_counts_are_found() {
 }
 
 #[test]
+fn a_log_level_that_drops_the_outcomes_is_found() {
+    expect_problem(
+        replaced("ApplicationLogLevel: INFO", "ApplicationLogLevel: ERROR"),
+        &["ApplicationLogLevel is above INFO"],
+    );
+}
+
+#[test]
+fn a_panic_unwinds_in_the_function_that_is_deployed() {
+    // `cargo lambda build` takes "abort" where the profile says nothing.
+    let manifest = file("Cargo.toml");
+    let profile = manifest
+        .split("[profile.release]")
+        .nth(1)
+        .expect("a release profile");
+    let profile = profile.split("\n[").next().unwrap_or_default();
+    assert!(profile.contains("panic = \"unwind\""), "{profile}");
+}
+
+#[test]
 fn an_alarm_that_goes_before_the_second_receive_is_found() {
     expect_problem(
         replaced("OldestMessageAlarm: 960", "OldestMessageAlarm: 480"),
