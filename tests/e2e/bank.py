@@ -39,10 +39,11 @@ class Bank:
         self.dead_letters = stack.outputs["DeadLetterQueueUrl"]
 
     def clear(self):
-        """Starts without the letters that a failed case has left."""
-        if self.messages_in(self.dead_letters):
-            self.stack.sqs.purge_queue(QueueUrl=self.dead_letters)
-            self.wait_for_dead_letters(0)
+        """Starts without the messages that a failed case has left."""
+        for queue in (self.queue, self.dead_letters):
+            if self.messages_in(queue):
+                self.stack.sqs.purge_queue(QueueUrl=queue)
+                self.wait_until_empty(queue)
 
     # -- sending
 

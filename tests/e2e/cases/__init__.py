@@ -1,9 +1,9 @@
 """The cases, in the order in which they run. Each is a module: its docstring is what it shows."""
 
 from . import (
-    deploy_under_load,
     death_after_commit,
     death_before_commit,
+    deploy_under_load,
     failure_metric,
     fifo_order,
     first_delivery,
@@ -16,6 +16,7 @@ from . import (
     slow_handler,
     thousand_messages,
     time_out,
+    wrong_parameters,
 )
 
 ALL = [
@@ -33,6 +34,7 @@ ALL = [
     missing_table,
     missing_permission,
     missing_variable,
+    wrong_parameters,
     # Last: it reads the log of those before it.
     failure_metric,
 ]
