@@ -78,6 +78,12 @@ class Stack:
         stacks = self.cloudformation.describe_stacks(StackName=STACK_NAME)["Stacks"]
         self.outputs = {o["OutputKey"]: o["OutputValue"] for o in stacks[0]["Outputs"]}
 
+    def template(self) -> str:
+        """The template as it was deployed: packaged, and not yet transformed."""
+        found = self.cloudformation.get_template(StackName=STACK_NAME, TemplateStage="Original")
+        body = found["TemplateBody"]
+        return body if isinstance(body, str) else json.dumps(body)
+
     def prepare(self) -> list[str]:
         """Shortens the times, and does by hand what the endpoint left undone. Says what."""
         for queue in ("QueueUrl", "FifoQueueUrl"):
@@ -111,6 +117,13 @@ class Stack:
             FunctionName=self.outputs["FunctionName"],
             WaiterConfig={"Delay": 1, "MaxAttempts": 60},
         )
+
+    def role(self) -> str:
+        """The name of the function's role."""
+        configuration = self.functions.get_function_configuration(
+            FunctionName=self.outputs["FunctionName"]
+        )
+        return configuration["Role"].rsplit("/", 1)[-1]
 
     def environment(self) -> dict[str, str]:
         configuration = self.functions.get_function_configuration(

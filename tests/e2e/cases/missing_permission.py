@@ -35,10 +35,7 @@ def run(bank):
 
 
 def attached(bank):
-    function = bank.stack.functions.get_function_configuration(
-        FunctionName=bank.stack.outputs["FunctionName"]
-    )
-    role = function["Role"].rsplit("/", 1)[-1]
+    role = bank.stack.role()
     policies = bank.stack.iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]
     expect(len(policies) == 1, f"policies attached to the role: {policies}")
     return role, policies[0]["PolicyArn"]

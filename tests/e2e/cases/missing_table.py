@@ -1,15 +1,32 @@
 """While a table is missing nothing is lost and the log names the cause; mended and redriven, all is done once."""
 
+import json
+
 from botocore.exceptions import ClientError
 
 from bank import expect, note
 
 MISSING = "a-table-that-is-not-there"
+MAY_WRITE_IT = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {
+            "Effect": "Allow",
+            "Action": "dynamodb:PutItem",
+            "Resource": f"arn:*:dynamodb:*:*:table/{MISSING}",
+        }
+    ],
+}
 
 
 def run(bank):
     payments = [bank.payment() for _ in range(3)]
     right = bank.stack.environment()
+    role = bank.stack.role()
+    # Otherwise the role is refused before the table is looked for.
+    bank.stack.iam.put_role_policy(
+        RoleName=role, PolicyName=MISSING, PolicyDocument=json.dumps(MAY_WRITE_IT)
+    )
     bank.stack.set_environment(right | {"PAYMENTS_TABLE": MISSING})
     try:
         sent = bank.send(*payments)
@@ -17,6 +34,7 @@ def run(bank):
         bank.wait_until_empty()
     finally:
         bank.stack.set_environment(right)
+        bank.stack.iam.delete_role_policy(RoleName=role, PolicyName=MISSING)
     expect(not bank.payments(), "payments are booked without a table")
     expect(not bank.records(), "records are left of failed attempts")
     errors = [
