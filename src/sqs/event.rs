@@ -172,6 +172,20 @@ struct Fields<'a> {
 }
 
 impl ReadRecord {
+    /// A record of another source that can't be reported: the function is wired to the wrong thing.
+    pub(super) fn foreign(&self) -> Option<Error> {
+        let source = self.foreign_source.as_deref()?;
+        self.delivery.message_id.is_none().then(|| {
+        Error::new(
+            ErrorKind::Event,
+            format!(
+                "not an SQS event: its records come from {source:?}. Invoke the function through \
+                 an SQS event source mapping"
+            ),
+        )
+    })
+    }
+
     fn read(position: usize, raw: &RawValue) -> Self {
         let mut problem = None;
         let mut wrong = |what: &str| {
