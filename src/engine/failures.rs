@@ -36,19 +36,34 @@ pub(super) fn unreadable(problem: &str) -> Error {
     )
 }
 
-pub(super) fn condition_failed(failed: &[usize], writes: &[Write]) -> Error {
-    let named: Vec<String> = failed
+pub(super) fn incomparable(versions: &[usize], writes: &[Write]) -> Error {
+    Error::new(
+        ErrorKind::Condition,
+        format!(
+            "the version that is stored and the one of {} are a number and a string: which is newer \
+             can't be told, and nothing was written. Mend the item, or the message",
+            named(versions, writes)
+        ),
+    )
+}
+
+fn named(positions: &[usize], writes: &[Write]) -> String {
+    let named: Vec<String> = positions
         .iter()
         .map(|at| match writes.get(*at) {
             Some(write) => format!("write {at} ({write:?})"),
             None => format!("write {at}"),
         })
         .collect();
+    named.join(", ")
+}
+
+pub(super) fn condition_failed(failed: &[usize], writes: &[Write]) -> Error {
     Error::new(
         ErrorKind::Condition,
         format!(
             "the condition of {} failed and the handler gave no alternative: nothing was written",
-            named.join(", ")
+            named(failed, writes)
         ),
     )
 }

@@ -43,7 +43,7 @@ pub(crate) enum Finish {
 
 impl Finish {
     /// After the completion without writes was sent: whether it is what landed. An earlier body of
-    /// this attempt would have stored its result.
+    /// this attempt would have stored its result, if it had one.
     fn superseded(self, sent_stale: bool) -> Self {
         match self {
             Self::Completed { data: None, .. } => Self::Completed {

@@ -1,6 +1,7 @@
 //! One attempt, step by step: claim, handle, commit, settle.
 
-use std::panic::AssertUnwindSafe;
+use std::error::Error as StdError;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
@@ -26,6 +27,8 @@ use crate::write::Write;
 /// A claim whose reply was lost may have landed: how long to try to give it back.
 const GIVE_BACK: Duration = Duration::from_secs(1);
 
+const NO_ANSWER: &str = "no answer came in the time left";
+
 /// One attempt under way.
 pub(super) struct Run<'e> {
     engine: &'e Engine,
@@ -37,6 +40,7 @@ pub(super) struct Run<'e> {
     work_until: SystemTime,
     requests: AtomicU32,
     store_was_down: AtomicBool,
+    commit_was_sent: AtomicBool,
 }
 
 impl<'e> Run<'e> {
@@ -58,6 +62,7 @@ impl<'e> Run<'e> {
             work_until: times.work_until(engine.clock.now(), engine.commit_reserve),
             requests: AtomicU32::new(0),
             store_was_down: AtomicBool::new(false),
+            commit_was_sent: AtomicBool::new(false),
         }
     }
 
@@ -114,18 +119,14 @@ impl<'e> Run<'e> {
         };
         let until = self.within(self.engine.retry_for, self.work_until);
         let mut backoff = Backoff::new();
-        let mut may_have_landed = false;
         let mut last = None;
         while let Some(answer) = self.call(until, self.store().claim(&request)).await {
             let seen = match answer {
                 Ok(ClaimAnswer::Claimed) => return Ok(AfterClaim::Run),
                 Ok(ClaimAnswer::Refused(Seen::Nothing)) => self.read(until).await,
                 Ok(ClaimAnswer::Refused(seen)) => Ok(seen),
-                Ok(ClaimAnswer::Failed(error)) | Err(error) => {
-                    may_have_landed |=
-                        matches!(error.failure(), Failure::Unknown | Failure::Unclassified);
-                    Err(error)
-                }
+                Ok(ClaimAnswer::Failed(error)) => Err(error),
+                Err(NoAnswer) => break,
             };
             match seen {
                 Ok(Seen::Record(record)) => {
@@ -153,13 +154,17 @@ impl<'e> Run<'e> {
                     error,
                 )
             }
-            None => decide::in_progress(),
+            None => {
+                self.store_was_down.store(true, Ordering::Relaxed);
+                failures::store_failed(
+                    "the key could not be claimed, and the work was not started",
+                    StoreError::unknown(NO_ANSWER),
+                )
+            }
         };
-        if may_have_landed {
-            // Otherwise the key stays held until the lease ends, and a redelivery is spent on it.
-            return self.settle(error, GIVE_BACK).await.map(AfterClaim::Finish);
-        }
-        Err(error)
+        // An earlier try may have landed, and the answer speaks for the last one only. The key would
+        // stay held until the lease ends then, and a redelivery be spent on it.
+        self.settle(error, GIVE_BACK).await.map(AfterClaim::Finish)
     }
 
     async fn handle<F, Fut>(&self, work: F) -> Result<Prepared, Error>
@@ -177,13 +182,22 @@ impl<'e> Run<'e> {
         };
         let time = left(self.work_until, self.now());
         if time.is_zero() {
-            return Err(out_of_time());
+            return Err(Error::new(
+                ErrorKind::Deadline,
+                "the time was up before the handler could start: it was not run",
+            ));
         }
         let attempt = Attempt::new(Arc::clone(&self.record_id), self.work_until);
-        let work = AssertUnwindSafe(async move { work(attempt).await }).catch_unwind();
-        let worked = match select(std::pin::pin!(work), self.clock().sleep(time)).await {
+        let work = Box::pin(AssertUnwindSafe(async move { work(attempt).await }).catch_unwind());
+        let worked = match select(work, self.clock().sleep(time)).await {
             Either::Left((worked, _)) => worked,
-            Either::Right(((), _)) => return Err(out_of_time()),
+            Either::Right(((), work)) => {
+                // A destructor that panics must not keep the key from being given back.
+                return Err(match catch_unwind(AssertUnwindSafe(|| drop(work))) {
+                    Ok(()) => out_of_time(),
+                    Err(panic) => failures::panicked("a destructor of the handler", panic.as_ref()),
+                });
+            }
         };
         match worked {
             Ok(Ok(prepared)) => Ok(prepared),
@@ -203,7 +217,8 @@ impl<'e> Run<'e> {
         let mut body = prepared;
         let mut stale = false;
         // Each body that is tried in turn goes under a client token of its own.
-        for body_number in 0_u32.. {
+        let mut body_number = 0;
+        loop {
             let request = CommitRequest {
                 completion: self.is_protected.then(|| Completion {
                     record_id: self.record_id.to_string(),
@@ -214,6 +229,7 @@ impl<'e> Run<'e> {
                 client_token: format!("{}-{body_number}", self.token.as_str()),
                 writes: body.writes,
             };
+            body_number += 1;
             let answer = self.send_commit(&request, until).await;
             match answer {
                 Sent::Committed => {
@@ -224,9 +240,15 @@ impl<'e> Run<'e> {
                     let settled = self.refused_commit(seen, until).await;
                     return settled.map(|finish| finish.superseded(stale));
                 }
-                Sent::ConditionFailed(failed) => {
+                Sent::ConditionFailed {
+                    failed,
+                    incomparable,
+                } => {
                     let mut failed_writes = failed.iter().filter_map(|at| request.writes.get(*at));
-                    if failed_writes.any(Write::is_version_guard) {
+                    if !incomparable.is_empty() {
+                        let error = failures::incomparable(&incomparable, &request.writes);
+                        return self.settle(error, self.engine.retry_for).await;
+                    } else if failed_writes.any(Write::is_version_guard) {
                         body = Prepared::nothing();
                         stale = true;
                     } else if let Some(alternative) = body.alternative {
@@ -242,10 +264,6 @@ impl<'e> Run<'e> {
                 }
             }
         }
-        Err(Error::new(
-            ErrorKind::Commit,
-            "more alternatives than can be counted",
-        ))
     }
 
     /// Sends one and the same commit until its answer is known or the time is up.
@@ -254,10 +272,19 @@ impl<'e> Run<'e> {
         let mut may_have_landed = false;
         let mut last = None;
         while let Some(answer) = self.call(until, self.store().commit(request)).await {
+            self.commit_was_sent.store(true, Ordering::Relaxed);
             let error = match answer {
                 Ok(CommitAnswer::Committed) => return Sent::Committed,
                 Ok(CommitAnswer::RecordRefused(seen)) => return Sent::RecordRefused(seen),
-                Ok(CommitAnswer::ConditionFailed(failed)) => return Sent::ConditionFailed(failed),
+                Ok(CommitAnswer::ConditionFailed {
+                    failed,
+                    incomparable,
+                }) => {
+                    return Sent::ConditionFailed {
+                        failed,
+                        incomparable,
+                    };
+                }
                 Ok(CommitAnswer::Impossible { write, error }) => {
                     return Sent::Failed(failures::impossible(write, &request.writes, error));
                 }
@@ -270,7 +297,12 @@ impl<'e> Run<'e> {
                         .with_source(error),
                     );
                 }
-                Ok(CommitAnswer::Failed(error)) | Err(error) => error,
+                Ok(CommitAnswer::Failed(error)) => error,
+                Err(NoAnswer) => {
+                    may_have_landed = true;
+                    last.get_or_insert_with(|| StoreError::unknown(NO_ANSWER));
+                    break;
+                }
             };
             let failure = error.failure();
             may_have_landed |= matches!(failure, Failure::Unknown | Failure::Unclassified);
@@ -294,12 +326,7 @@ impl<'e> Run<'e> {
                     Ordering::Relaxed,
                 );
                 if may_have_landed {
-                    Error::new(
-                        ErrorKind::Unknown,
-                        "it is not known whether the commit was applied; the next delivery, or a \
-                         call with the same key, finds out",
-                    )
-                    .with_source(error)
+                    self.not_known(error)
                 } else {
                     failures::store_failed("the commit failed, and nothing was written", error)
                 }
@@ -346,31 +373,55 @@ impl<'e> Run<'e> {
             token: self.token.clone(),
         };
         let until = self.within(patience, self.times.stop_at);
+        let commit_was_sent = self.commit_was_sent.load(Ordering::Relaxed);
         let mut backoff = Backoff::new();
         while let Some(answer) = self.call(until, self.store().release(&request)).await {
             let failure = match answer {
                 Ok(ReleaseAnswer::Released) => return Err(error),
                 Ok(ReleaseAnswer::Refused(seen)) => {
                     let seen = match seen {
-                        Seen::Nothing => self.read(until).await.unwrap_or(Seen::Nothing),
-                        seen => seen,
+                        // Before a commit was sent, a record that is not shown can't be ours.
+                        Seen::Nothing if commit_was_sent => self.read(until).await,
+                        seen => Ok(seen),
                     };
-                    return match seen {
-                        Seen::Record(record) => {
-                            decide::completed(&record, &self.token, self.fingerprint.as_ref())
-                                .unwrap_or(Err(error))
+                    match seen {
+                        Ok(Seen::Record(record)) => {
+                            return decide::completed(
+                                &record,
+                                &self.token,
+                                self.fingerprint.as_ref(),
+                            )
+                            .unwrap_or(Err(error));
                         }
-                        _ => Err(error),
-                    };
+                        Ok(Seen::Nothing) => return Err(error),
+                        Ok(Seen::Unreadable(_)) | Err(_) => break,
+                    }
                 }
-                Ok(ReleaseAnswer::Failed(failed)) | Err(failed) => failed.failure(),
+                Ok(ReleaseAnswer::Failed(failed)) => failed.failure(),
+                Err(NoAnswer) => break,
             };
             // A conflict is our own transaction, perhaps: it settles nothing.
             if failure == Failure::Rejected || !self.pause(&mut backoff, until).await {
                 break;
             }
         }
+        // Nothing is settled. Whatever the last answer to the commit was, an earlier try, of ours or of
+        // the SDK, may have landed.
+        if commit_was_sent && error.kind() != ErrorKind::Unknown {
+            return Err(self.not_known(error));
+        }
         Err(error)
+    }
+
+    fn not_known(&self, error: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
+        let what = if self.is_protected {
+            "it is not known whether the commit was applied; the next delivery, or a call with the \
+             same key, finds out"
+        } else {
+            "it is not known whether the writes were applied; without a key nothing remembers them, \
+             and the next delivery writes again"
+        };
+        Error::new(ErrorKind::Unknown, what).with_source(error)
     }
 
     /// Reads the record with strong consistency, until it is known or the time is up.
@@ -380,7 +431,8 @@ impl<'e> Run<'e> {
         while let Some(answer) = self.call(until, self.store().read(&self.record_id)).await {
             match answer {
                 Ok(Ok(seen)) => return Ok(seen),
-                Ok(Err(error)) | Err(error) => {
+                Err(NoAnswer) => break,
+                Ok(Err(error)) => {
                     let rejected = error.failure() == Failure::Rejected;
                     last = Some(error);
                     if rejected || !self.pause(&mut backoff, until).await {
@@ -389,7 +441,7 @@ impl<'e> Run<'e> {
                 }
             }
         }
-        Err(last.unwrap_or_else(|| StoreError::unknown("no time was left to read the record")))
+        Err(last.unwrap_or_else(|| StoreError::unknown(NO_ANSWER)))
     }
 
     /// One request, bounded by the time left; `None` if there is none and nothing was sent.
@@ -397,7 +449,7 @@ impl<'e> Run<'e> {
         &self,
         until: SystemTime,
         request: BoxFuture<'_, T>,
-    ) -> Option<Result<T, StoreError>> {
+    ) -> Option<Result<T, NoAnswer>> {
         let time = left(until, self.now());
         if time.is_zero() {
             return None;
@@ -405,7 +457,7 @@ impl<'e> Run<'e> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         Some(match select(request, self.clock().sleep(time)).await {
             Either::Left((answer, _)) => Ok(answer),
-            Either::Right(((), _)) => Err(StoreError::unknown("no answer in the time left")),
+            Either::Right(((), _)) => Err(NoAnswer),
         })
     }
 
@@ -442,10 +494,16 @@ impl<'e> Run<'e> {
     }
 }
 
+/// A request was sent, and the time ended before its answer came.
+struct NoAnswer;
+
 /// What came of sending one commit, however often.
 enum Sent {
     Committed,
     RecordRefused(Seen),
-    ConditionFailed(Vec<usize>),
+    ConditionFailed {
+        failed: Vec<usize>,
+        incomparable: Vec<usize>,
+    },
     Failed(Error),
 }

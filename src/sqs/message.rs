@@ -22,7 +22,7 @@ use crate::idempotency::Idempotency;
 use crate::json::{self, Pointer};
 use crate::key::{self, Key, MissingKey};
 use crate::observe::{self, Outcome, Reason, Report, Subject};
-use crate::record::{Fingerprint, sha256_hex};
+use crate::record::{FencingToken, Fingerprint};
 use crate::transaction::IntoTransaction as _;
 
 const AROUND_THE_HANDLER: &str = "code around the handler (decoder, key, skip rule, destructor)";
@@ -120,6 +120,7 @@ impl<H: Handler<B>, B: Send + 'static> Processor<H, B> {
                 let mut report = shared.report(ended, None, started);
                 if report.outcome == Outcome::Completed {
                     report.outcome = Outcome::Unprotected;
+                    report.reason = report.reason.or(Some(Reason::Key));
                 }
                 report
             }
@@ -212,8 +213,13 @@ impl<H: Handler<B>, B: Send + 'static> Processor<H, B> {
         let body = (self.decode)(&delivery)?;
         let key = match self.key.of(&delivery, &body) {
             Ok(key) => Some(key),
-            Err(error) if self.missing_key == MissingKey::Fail => return Err(error),
-            Err(_) => None,
+            Err(error)
+                if self.missing_key == MissingKey::RunUnprotected
+                    && error.kind() == (ErrorKind::Key { is_missing: true }) =>
+            {
+                None
+            }
+            Err(error) => return Err(error),
         };
         let fingerprint = match (&self.payload, &key) {
             (Some(payload), Some(_)) => Some(payload.fingerprint(delivery.body())?),
@@ -227,12 +233,13 @@ impl<H: Handler<B>, B: Send + 'static> Processor<H, B> {
         }))
     }
 
-    /// What names an unprotected message in calls downstream: the delivery's id, or its body.
+    /// What names an unprotected message in calls downstream: the delivery's id. Without one nothing
+    /// says that two deliveries are the same message, so it is new each time.
     fn stand_in(&self, delivery: &Delivery) -> Arc<str> {
         let consumer = &self.idempotency.shared().consumer;
         match delivery.message_id() {
             Some(id) => key::record_id(consumer, id).into(),
-            None => key::record_id(consumer, &sha256_hex(&[delivery.body()])).into(),
+            None => key::record_id(consumer, FencingToken::random().as_str()).into(),
         }
     }
 
@@ -297,7 +304,7 @@ impl<B> KeySource<B> {
 
 impl Payload {
     fn fingerprint(&self, body: &str) -> Result<Fingerprint, Error> {
-        let unusable = |what: String| Error::new(ErrorKind::Key, what);
+        let unusable = |what: String| Error::new(ErrorKind::Key { is_missing: false }, what);
         match self {
             Self::Body => {
                 Ok(Fingerprint::of_json(body).unwrap_or_else(|_| Fingerprint::of_text(body)))

@@ -11,6 +11,7 @@ use aws_sdk_dynamodb::types::CancellationReason;
 
 use super::answer::{CommitAnswer, Failure, Seen, StoreError};
 use super::item::AttributeNames;
+use crate::write::Write;
 
 /// A failed request, with what it means. A coded answer speaks for the SDK's last try only.
 pub(super) fn store_error<E>(request: &str, error: SdkError<E, HttpResponse>) -> StoreError
@@ -135,6 +136,7 @@ pub(super) fn is_impossible(code: Option<&str>) -> bool {
 pub(super) fn cancelled(
     reasons: &[CancellationReason],
     has_record: bool,
+    writes: &[Write],
     names: &AttributeNames,
 ) -> Option<CommitAnswer> {
     let codes: Vec<&str> = reasons
@@ -170,7 +172,18 @@ pub(super) fn cancelled(
         .map(|at| at - writes_from)
         .collect();
     if !failed.is_empty() {
-        return Some(CommitAnswer::ConditionFailed(failed));
+        let is_incomparable = |at: &usize| {
+            let stored = reasons
+                .get(at + writes_from)
+                .and_then(CancellationReason::item);
+            let write = writes.get(*at);
+            stored.is_some_and(|item| write.is_some_and(|write| !write.is_comparable_with(item)))
+        };
+        let incomparable = failed.iter().copied().filter(is_incomparable).collect();
+        return Some(CommitAnswer::ConditionFailed {
+            failed,
+            incomparable,
+        });
     }
     let busy = |code: &str| match code {
         "None" => Some(None),

@@ -64,6 +64,7 @@ pub struct DynamoDbStore {
 struct Partition {
     attribute: String,
     value: String,
+    sort_attribute: String,
 }
 
 impl DynamoDbStore {
@@ -103,8 +104,8 @@ impl DynamoDbStore {
         self.partition = Some(Partition {
             attribute: partition_attribute.into(),
             value: partition_value.into(),
+            sort_attribute: sort_attribute.into(),
         });
-        self.names = self.names.id(sort_attribute);
         self
     }
 
@@ -148,9 +149,17 @@ impl DynamoDbStore {
         self
     }
 
+    /// Where the record's id is: the partition key, or the sort key of a composite one.
+    fn id_attribute(&self) -> &str {
+        match &self.partition {
+            Some(partition) => &partition.sort_attribute,
+            None => &self.names.id,
+        }
+    }
+
     fn key(&self, record_id: &str) -> Item {
         let mut key = HashMap::with_capacity(2);
-        key.insert(self.names.id.clone(), text(record_id));
+        key.insert(self.id_attribute().to_owned(), text(record_id));
         if let Some(partition) = &self.partition {
             key.insert(partition.attribute.clone(), text(&partition.value));
         }
@@ -275,7 +284,8 @@ impl DynamoDbStore {
         {
             let reasons = cancelled.cancellation_reasons();
             let has_record = request.completion.is_some();
-            if let Some(answer) = classify::cancelled(reasons, has_record, &self.names) {
+            let answer = classify::cancelled(reasons, has_record, &request.writes, &self.names);
+            if let Some(answer) = answer {
                 return answer;
             }
         }
@@ -315,7 +325,7 @@ impl Store for DynamoDbStore {
             .table_name(&self.table)
             .set_item(Some(self.claimed_item(request)))
             .condition_expression(CLAIM_CONDITION)
-            .expression_attribute_names("#id", &names.id)
+            .expression_attribute_names("#id", self.id_attribute())
             .expression_attribute_names("#expiration", &names.expiration)
             .expression_attribute_names("#status", &names.status)
             .expression_attribute_names("#lease", &names.lease)
@@ -408,7 +418,14 @@ impl Store for DynamoDbStore {
             Some(partition) => Some(partition.attribute.as_str()),
             None => None,
         };
-        self.names.check(partition_key)
+        if self.client.config().region().is_none() {
+            return Err(
+                "the DynamoDB client has no Region: set AWS_REGION, or a Region in the \
+                        client's configuration"
+                    .to_owned(),
+            );
+        }
+        self.names.check(self.id_attribute(), partition_key)
     }
 }
 

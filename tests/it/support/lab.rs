@@ -152,6 +152,20 @@ impl Lab {
         idempotency.run(KEY, payload, deadline, |_| work()).await
     }
 
+    /// One call under this key that does this work, in an invocation of 30 s.
+    pub async fn run_under<Fut>(
+        &self,
+        idempotency: &Idempotency,
+        key: &str,
+        work: impl FnOnce() -> Fut,
+    ) -> Paid
+    where
+        Fut: Future<Output = Result<Transaction<String>, HandlerError>> + Send,
+    {
+        let deadline = self.clock.now() + Duration::from_secs(30);
+        idempotency.run(key, &(), deadline, |_| work()).await
+    }
+
     /// The payment `p` of 10 into the account `a`.
     pub fn payment(&self) -> Payment {
         Payment {

@@ -11,7 +11,7 @@ mod wire;
 pub use bank::{Bank, Payment, pay};
 pub use clock::ManualClock;
 pub use events::{Record, batch, context};
-pub use lab::{KEY, Lab, Paid, Reported, Tables};
+pub use lab::{KEY, Lab, Paid, Reported, Tables, create_table};
 pub use wire::{Fault, Wire};
 
 use aws_sdk_dynamodb::types::AttributeValue;
