@@ -145,22 +145,15 @@ impl<'e> Run<'e> {
                 break;
             }
         }
-        let error = match last {
-            Some(error) if error.failure() == Failure::Conflict => decide::in_progress(),
-            Some(error) => {
-                self.store_was_down.store(true, Ordering::Relaxed);
-                failures::store_failed(
-                    "the key could not be claimed, and the work was not started",
-                    error,
-                )
-            }
-            None => {
-                self.store_was_down.store(true, Ordering::Relaxed);
-                failures::store_failed(
-                    "the key could not be claimed, and the work was not started",
-                    StoreError::unknown(NO_ANSWER),
-                )
-            }
+        let last = last.unwrap_or_else(|| StoreError::unknown(NO_ANSWER));
+        let error = if last.failure() == Failure::Conflict {
+            decide::in_progress()
+        } else {
+            self.store_was_down.store(true, Ordering::Relaxed);
+            failures::store_failed(
+                "the key could not be claimed, and the work was not started",
+                last,
+            )
         };
         // An earlier try may have landed, and the answer speaks for the last one only. The key would
         // stay held until the lease ends then, and a redelivery be spent on it.
