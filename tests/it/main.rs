@@ -5,4 +5,9 @@
 
 mod support;
 
+mod bad_input;
+mod keys;
+mod properties;
 mod protocol;
+mod public_api;
+mod traps;

@@ -4,12 +4,17 @@
 mod bank;
 mod clock;
 mod events;
+mod hold;
 mod lab;
+mod logs;
 mod server;
+mod told;
 mod wire;
 
 pub use bank::{Bank, Payment, pay};
 pub use clock::ManualClock;
 pub use events::{Record, batch, context};
-pub use lab::{Lab, Reported};
+pub use hold::{HeldBank, Hold};
+pub use lab::{CONSUMER, Lab, Tables};
+pub use logs::Logs;
 pub use wire::{Fault, Wire};
