@@ -15,6 +15,6 @@ pub use bank::{Bank, Payment, pay};
 pub use clock::ManualClock;
 pub use events::{Record, batch, context};
 pub use hold::{HeldBank, Hold};
-pub use lab::{CONSUMER, Lab, Tables};
+pub use lab::{CONSUMER, Lab, Reported, Tables};
 pub use logs::Logs;
 pub use wire::{Fault, Wire};
