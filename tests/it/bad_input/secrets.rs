@@ -78,7 +78,7 @@ fn undecodable() -> Vec<String> {
 #[tokio::test]
 async fn a_body_that_can_not_be_decoded_is_repeated_nowhere() {
     let lab = Lab::new().await;
-    let (logs, _guard) = Logs::listen();
+    let logs = Logs::listen();
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let kept = Arc::clone(&told);
     let idempotency = lab
@@ -111,7 +111,7 @@ async fn a_body_that_can_not_be_decoded_is_repeated_nowhere() {
 #[tokio::test]
 async fn a_key_that_can_not_be_used_is_repeated_nowhere() {
     let lab = Lab::new().await;
-    let (logs, _guard) = Logs::listen();
+    let logs = Logs::listen();
     let keys = [
         Key::body("/key").unwrap(),
         Key::parts([Key::body("/key").unwrap(), Key::attribute("tenant")]),
@@ -146,7 +146,7 @@ async fn a_key_that_can_not_be_used_is_repeated_nowhere() {
 
 /// What the library says of a message with the key on its way through all outcomes.
 async fn logged(lab: &Lab, idempotency: &Idempotency, key: Key) -> String {
-    let (logs, _guard) = Logs::listen();
+    let logs = Logs::listen();
     let service = idempotency
         .sqs(Bank(lab.tables.clone()))
         .key(key.clone())
@@ -211,7 +211,7 @@ async fn a_key_that_sqs_gave_is_logged_as_it_is() {
 #[tokio::test]
 async fn the_key_of_a_call_is_logged_as_its_hash_only() {
     let lab = Lab::new().await;
-    let (logs, _guard) = Logs::listen();
+    let logs = Logs::listen();
     let deadline = lambda_idempotency::Clock::now(&lab.clock) + std::time::Duration::from_secs(30);
     lab.idempotency()
         .run(SECRET, SECRET, deadline, async |_| Ok(()))

@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value};
 
-use crate::support::{CONSUMER, ManualClock};
+use crate::support::{CONSUMER, ManualClock, install_logs};
 
 /// A store that grants everything at once and keeps the claims: where only what is asked of the
 /// store matters, and not what it holds.
@@ -52,6 +52,7 @@ impl Store for Yes {
 
 /// A builder on this store, and an invocation's deadline.
 fn builder(store: &Yes) -> (IdempotencyBuilder, SystemTime) {
+    install_logs();
     let clock = ManualClock::new();
     let deadline = clock.now() + Duration::from_secs(30);
     let builder = Idempotency::builder(store.clone())
@@ -67,8 +68,8 @@ fn any_value() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
-        // Short decimals: `serde_json` reads these back to the last bit without a feature of its.
-        any::<i32>().prop_map(|number| Value::from(f64::from(number) / 1_024.0)),
+        // Short decimals; long ones have a test of their own.
+        any::<i32>().prop_map(|number| Value::from(f64::from(number) / 100.0)),
         any::<String>().prop_map(Value::from),
     ];
     leaf.prop_recursive(4, 24, 4, |inner| {

@@ -16,7 +16,7 @@ fn a_duplicate_gets_the_very_value_that_was_returned_first() {
         let idempotency = lab.idempotency();
         (lab, idempotency)
     };
-    check(60, &any_value(), lab, |made, value| async move {
+    check(40, &any_value(), lab, |made, value| async move {
         let (lab, idempotency) = &*made;
         let key = Uuid::new_v4().to_string();
         let deadline = lab.clock.now() + Duration::from_secs(30);

@@ -16,7 +16,7 @@ use lambda_idempotency::{
 };
 use uuid::Uuid;
 
-use super::{ManualClock, Wire, context, server};
+use super::{ManualClock, Wire, context, logs, server};
 
 pub type Item = HashMap<String, AttributeValue>;
 
@@ -54,6 +54,7 @@ pub struct Lab {
 
 impl Lab {
     pub async fn new() -> Self {
+        logs::install();
         let clock = ManualClock::new();
         let wire = Wire::new(clock.clone());
         let direct_wire = Wire::new(clock.clone());

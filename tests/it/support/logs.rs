@@ -1,24 +1,32 @@
-//! A `tracing` subscriber that keeps what the library says. The SDK's own lines are not its.
+//! Keeps what the library says in its spans and events. The SDK's own lines are not its.
+//!
+//! One subscriber serves the whole process and hands on to the thread that listens. Subscribers of
+//! single threads would lose lines: `tracing` may decide once for all that nobody listens to a line
+//! while another test, which does not listen, is the first to say it.
 
+use std::cell::RefCell;
 use std::fmt::{Debug, Write as _};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::LazyLock;
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Metadata, Subscriber};
 
-#[derive(Clone, Default)]
-pub struct Logs(Arc<State>);
-
-#[derive(Default)]
-struct State {
-    spans: AtomicU64,
-    lines: Mutex<Vec<Line>>,
+thread_local! {
+    static KEPT: RefCell<Option<Vec<Line>>> = const { RefCell::new(None) };
 }
 
-#[derive(Clone, Debug)]
+/// Has to be there before the library says anything, in every test.
+pub fn install() {
+    static INSTALLED: LazyLock<()> =
+        LazyLock::new(|| tracing::subscriber::set_global_default(Listener).unwrap());
+    LazyLock::force(&INSTALLED);
+}
+
+/// What is said on this thread from its beginning to its end. (A test's runtime has one thread.)
+pub struct Logs(());
+
+#[derive(Debug)]
 struct Line {
     /// Of an event. What a span is opened with, and what is recorded in it later, has none.
     level: Option<Level>,
@@ -26,34 +34,42 @@ struct Line {
 }
 
 impl Logs {
-    /// Keeps what is said on this thread until the guard is dropped. (A test's runtime has one.)
-    pub fn listen() -> (Self, DefaultGuard) {
-        let logs = Self::default();
-        let guard = tracing::subscriber::set_default(logs.clone());
-        (logs, guard)
+    pub fn listen() -> Self {
+        install();
+        KEPT.set(Some(Vec::new()));
+        Self(())
     }
 
     /// Everything: spans, their fields and events, a line each.
     pub fn text(&self) -> String {
-        let lines = self.0.lines.lock().unwrap();
-        lines.iter().fold(String::new(), |mut text, line| {
-            writeln!(text, "{}", line.text).unwrap();
-            text
-        })
+        self.lines(|line| Some(line.text.clone())).join("\n")
     }
 
     /// The levels of the events, in order.
     pub fn levels(&self) -> Vec<Level> {
-        let lines = self.0.lines.lock().unwrap();
-        lines.iter().filter_map(|line| line.level).collect()
+        self.lines(|line| line.level)
     }
 
-    fn keep(&self, level: Option<Level>, record: impl FnOnce(&mut Fields)) {
-        let mut fields = Fields(String::new());
-        record(&mut fields);
-        let text = fields.0;
-        self.0.lines.lock().unwrap().push(Line { level, text });
+    fn lines<T>(&self, of: impl Fn(&Line) -> Option<T>) -> Vec<T> {
+        KEPT.with_borrow(|kept| kept.iter().flatten().filter_map(of).collect())
     }
+}
+
+impl Drop for Logs {
+    fn drop(&mut self) {
+        KEPT.set(None);
+    }
+}
+
+fn keep(level: Option<Level>, record: impl FnOnce(&mut Fields)) {
+    KEPT.with_borrow_mut(|kept| {
+        if let Some(lines) = kept {
+            let mut fields = Fields(String::new());
+            record(&mut fields);
+            let text = fields.0;
+            lines.push(Line { level, text });
+        }
+    });
 }
 
 struct Fields(String);
@@ -64,24 +80,27 @@ impl Visit for Fields {
     }
 }
 
-impl Subscriber for Logs {
+struct Listener;
+
+impl Subscriber for Listener {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target().starts_with("lambda_idempotency")
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
-        self.keep(None, |fields| span.record(fields));
-        Id::from_u64(self.0.spans.fetch_add(1, Ordering::Relaxed) + 1)
+        keep(None, |fields| span.record(fields));
+        // Which span a field belongs to does not matter to what is looked for here.
+        Id::from_u64(1)
     }
 
     fn record(&self, _: &Id, values: &Record<'_>) {
-        self.keep(None, |fields| values.record(fields));
+        keep(None, |fields| values.record(fields));
     }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        self.keep(Some(*event.metadata().level()), |fields| {
+        keep(Some(*event.metadata().level()), |fields| {
             event.record(fields)
         });
     }

@@ -16,5 +16,5 @@ pub use clock::ManualClock;
 pub use events::{Record, batch, context};
 pub use hold::{HeldBank, Hold};
 pub use lab::{CONSUMER, Lab, Reported, Tables};
-pub use logs::Logs;
+pub use logs::{Logs, install as install_logs};
 pub use wire::{Fault, Wire};

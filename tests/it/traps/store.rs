@@ -43,7 +43,7 @@ async fn t25_a_message_in_progress_and_a_duplicate_are_outcomes_of_their_own_and
         hold: hold.clone(),
     });
     let service = idempotency.sqs(Bank(lab.tables.clone()));
-    let (logs, _guard) = Logs::listen();
+    let logs = Logs::listen();
     let running = lab.process(&owner, payment());
     let meanwhile = async {
         hold.reached().await;
