@@ -393,7 +393,8 @@ async fn a_downstream_key_is_the_same_on_every_attempt_and_another_for_each_call
         Record::payment("m-1", "p-1"),
         // Redriven: another message id, the same business key.
         Record::payment("m-9", "p-1"),
-        Record::payment("m-2", "p-2"),
+        // With this one key and call would run into each other.
+        Record::payment("m-2", "p-1charge"),
     ] {
         lab.process(&service, batch([record])).await.unwrap();
     }

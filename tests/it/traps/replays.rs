@@ -331,9 +331,19 @@ async fn t23_a_result_just_below_the_limit_is_stored_and_replayed() {
 #[tokio::test]
 async fn t24_a_duplicate_in_the_same_process_replays_and_is_not_in_progress() {
     let lab = Lab::new().await;
+    let (client, table) = (lab.direct.clone(), lab.tables.accounts.clone());
     let service = lab
         .idempotency()
-        .sqs(|_: Message<Value>| async { Ok::<_, HandlerError>(Transaction::new().returning(7)) })
+        .sqs(move |_: Message<Value>| {
+            let (client, table) = (client.clone(), table.clone());
+            async move {
+                // Long enough for another claim of the batch, if it was sent, to be answered.
+                for _ in 0..3 {
+                    client.scan().table_name(&table).send().await?;
+                }
+                Ok(Transaction::new().returning(7))
+            }
+        })
         .key(Key::body("/id").unwrap());
     let same = |id: &str| Record::new(id, json!({ "id": "p-1" }));
     // Side by side in one batch, in the next batch, and by another path to the same store.
