@@ -6,7 +6,7 @@ use std::fmt;
 use aws_lambda_events::sqs::SqsEvent;
 use serde::Deserialize;
 use serde::Deserializer as _;
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::delivery::{Attribute, Delivery};
@@ -56,23 +56,51 @@ impl<'de> Deserialize<'de> for SqsBatch {
     }
 }
 
+/// Said of whatever is no event, instead of what was found: that is not ours to repeat.
 const NOT_AN_EVENT: &str = "not an SQS event: it has no array `Records`. Invoke the function \
      through an SQS event source mapping, or with an event of that shape";
 
 struct EventVisitor;
 
+impl EventVisitor {
+    fn refuse<E: serde::de::Error>(self) -> Result<SqsBatch, E> {
+        Err(E::custom(NOT_AN_EVENT))
+    }
+}
+
 impl<'de> Visitor<'de> for EventVisitor {
     type Value = SqsBatch;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "an SQS event, which is an object with an array `Records`: invoke the function through \
-             an SQS event source mapping",
-        )
+        f.write_str("an SQS event")
     }
 
     fn visit_unit<E: serde::de::Error>(self) -> Result<SqsBatch, E> {
-        Err(E::custom(NOT_AN_EVENT))
+        self.refuse()
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<SqsBatch, E> {
+        self.refuse()
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<SqsBatch, E> {
+        self.refuse()
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<SqsBatch, E> {
+        self.refuse()
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<SqsBatch, E> {
+        self.refuse()
+    }
+
+    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<SqsBatch, E> {
+        self.refuse()
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<SqsBatch, A::Error> {
+        self.refuse()
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<SqsBatch, A::Error> {
@@ -81,7 +109,7 @@ impl<'de> Visitor<'de> for EventVisitor {
             if name == b"Records" {
                 // Two lists would be two batches, one of which would be lost.
                 if records.is_some() {
-                    return Err(serde::de::Error::duplicate_field("Records"));
+                    return self.refuse();
                 }
                 records = fields
                     .next_value::<Option<Vec<Box<RawValue>>>>()
@@ -92,7 +120,7 @@ impl<'de> Visitor<'de> for EventVisitor {
         }
         match records {
             Some(records) => Ok(SqsBatch { records }),
-            None => Err(serde::de::Error::custom(NOT_AN_EVENT)),
+            None => self.refuse(),
         }
     }
 }
@@ -144,6 +172,27 @@ impl Delivery {
     }
 }
 
+/// Whether all the records are of another source and can't be reported: the function is wired to
+/// the wrong thing.
+pub(super) fn check_source(records: &[ReadRecord]) -> Result<(), Error> {
+    let foreign = |record: &ReadRecord| {
+        record.foreign_source.is_some() && record.delivery.message_id.is_none()
+    };
+    let source = records
+        .first()
+        .and_then(|first| first.foreign_source.as_deref());
+    match source {
+        Some(source) if records.iter().all(foreign) => Err(Error::new(
+            ErrorKind::Event,
+            format!(
+                "not an SQS event: its records come from {source:?}. Invoke the function through an \
+                 SQS event source mapping"
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// One record, as far as it could be read.
 pub(super) struct ReadRecord {
     /// Its place in the batch, from 0.
@@ -158,7 +207,7 @@ pub(super) struct ReadRecord {
 }
 
 /// The fields of a record, none of which is read before it is needed: one that is wrong must not
-/// hide the others. Of fields with the same name the last one counts.
+/// hide the others.
 #[derive(Default)]
 struct Fields<'a> {
     message_id: Option<&'a RawValue>,
@@ -168,6 +217,8 @@ struct Fields<'a> {
     message_attributes: Option<&'a RawValue>,
     event_source: Option<&'a RawValue>,
     event_source_arn: Option<&'a RawValue>,
+    /// A field is there twice. Which one is meant can't be told.
+    has_one_twice: bool,
 }
 
 impl<'de> Visitor<'de> for Fields<'de> {
@@ -190,6 +241,7 @@ impl<'de> Visitor<'de> for Fields<'de> {
                 b"eventSourceARN" => &mut self.event_source_arn,
                 _ => continue,
             };
+            self.has_one_twice |= field.is_some();
             // `null` is as good as absent.
             *field = Some(value).filter(|value| value.get() != "null");
         }
@@ -225,20 +277,6 @@ impl Visitor<'_> for NameVisitor {
 }
 
 impl ReadRecord {
-    /// A record of another source that can't be reported: the function is wired to the wrong thing.
-    pub(super) fn foreign(&self) -> Option<Error> {
-        let source = self.foreign_source.as_deref()?;
-        self.delivery.message_id.is_none().then(|| {
-        Error::new(
-            ErrorKind::Event,
-            format!(
-                "not an SQS event: its records come from {source:?}. Invoke the function through \
-                 an SQS event source mapping"
-            ),
-        )
-    })
-    }
-
     fn read(position: usize, raw: &RawValue) -> Self {
         let mut problem = None;
         let mut wrong = |what: &str| {
@@ -249,6 +287,9 @@ impl ReadRecord {
             wrong("the record is not an object");
             Fields::default()
         });
+        if fields.has_one_twice {
+            wrong("the record has a field twice");
+        }
         let mut delivery = Delivery {
             message_id: fields
                 .message_id

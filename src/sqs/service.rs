@@ -12,7 +12,7 @@ use lambda_runtime::{Context, LambdaEvent};
 use serde::Deserialize;
 
 use super::batch;
-use super::event::{ReadRecord, SqsBatch};
+use super::event::{ReadRecord, SqsBatch, check_source};
 use super::invocation::Invocation;
 use super::message::{Decode, KeySource, Payload, Processor, decode_json, not_the_json};
 use crate::delivery::Delivery;
@@ -226,9 +226,7 @@ impl<H: Handler<B>, B: Send + 'static> SqsService<H, B> {
     ) -> Result<SqsBatchResponse, Error> {
         let times = self.processor.times(context);
         let records: Vec<ReadRecord> = batch.into().into_records().collect();
-        if let Some(error) = records.iter().find_map(ReadRecord::foreign) {
-            return Err(error);
-        }
+        check_source(&records)?;
         let invocation = Invocation::new(times);
         batch::run(records, self.concurrency, |record, turn| {
             self.processor.message(record, turn, &invocation)

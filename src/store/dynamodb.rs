@@ -1,6 +1,6 @@
 //! The store on DynamoDB: builds each request, and hands each error to [`classify`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use super::classify;
 use super::item::AttributeNames;
 use super::request::{ClaimRequest, CommitRequest, Completion, ReleaseRequest};
 use crate::record::Status;
-use crate::write::Item;
+use crate::write::{Item, Write};
 
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const DEFAULT_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -234,7 +234,7 @@ impl DynamoDbStore {
             return CommitAnswer::RecordRefused(self.seen(refusal.item()));
         }
         let impossible = classify::is_impossible(error.code());
-        let error = classify::store_error("completing the record", error);
+        let error = classify::store_error(&self.of_table("completing the record"), error);
         if impossible {
             CommitAnswer::Impossible { write: None, error }
         } else {
@@ -290,7 +290,7 @@ impl DynamoDbStore {
             }
         }
         let code = error.code().map(str::to_owned);
-        let error = classify::store_error("the commit", error);
+        let error = classify::store_error(&self.of_commit(request), error);
         match code.as_deref() {
             Some("IdempotentParameterMismatchException") => CommitAnswer::TokenReused(error),
             code if classify::is_impossible(code) => {
@@ -298,6 +298,19 @@ impl DynamoDbStore {
             }
             _ => CommitAnswer::Failed(error),
         }
+    }
+
+    /// A request's name for errors: DynamoDB's own words name no table.
+    fn of_table(&self, request: &str) -> String {
+        format!("{request} in the table {:?}", self.table)
+    }
+
+    fn of_commit(&self, request: &CommitRequest) -> String {
+        let record = request.completion.iter().map(|_| self.table.as_str());
+        let tables: BTreeSet<&str> = record
+            .chain(request.writes.iter().map(Write::table))
+            .collect();
+        format!("the commit to the tables {tables:?}")
     }
 
     /// What a refusal shows of the record.
@@ -344,7 +357,7 @@ impl Store for DynamoDbStore {
         {
             return ClaimAnswer::Refused(self.seen(refusal.item()));
         }
-        ClaimAnswer::Failed(classify::store_error("the claim", error))
+        ClaimAnswer::Failed(classify::store_error(&self.of_table("the claim"), error))
     }
 
     async fn commit(&self, request: &CommitRequest) -> CommitAnswer {
@@ -379,7 +392,7 @@ impl Store for DynamoDbStore {
         {
             return ReleaseAnswer::Refused(self.seen(refusal.item()));
         }
-        ReleaseAnswer::Failed(classify::store_error("the release", error))
+        ReleaseAnswer::Failed(classify::store_error(&self.of_table("the release"), error))
     }
 
     async fn read(&self, record_id: &str) -> Result<Seen, StoreError> {
@@ -393,7 +406,10 @@ impl Store for DynamoDbStore {
             .await;
         match answer {
             Ok(output) => Ok(self.seen(output.item())),
-            Err(error) => Err(classify::store_error("reading the record", error)),
+            Err(error) => Err(classify::store_error(
+                &self.of_table("reading the record"),
+                error,
+            )),
         }
     }
 

@@ -16,7 +16,7 @@ use lambda_idempotency::{
 };
 use uuid::Uuid;
 
-use super::{ManualClock, Payment, Wire, context, pay, server};
+use super::{ManualClock, Payment, Wire, context, logs, pay, server};
 
 pub type Item = HashMap<String, AttributeValue>;
 
@@ -60,6 +60,7 @@ pub struct Lab {
 
 impl Lab {
     pub async fn new() -> Self {
+        logs::install();
         let clock = ManualClock::new();
         let wire = Wire::new(clock.clone());
         let direct_wire = Wire::new(clock.clone());
