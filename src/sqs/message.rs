@@ -135,7 +135,7 @@ impl<H: Handler<B>, B: Send + 'static> Processor<H, B> {
         observe::finish(&span, shared.observer.as_deref(), &report);
         let is_acknowledged = report.outcome.is_acknowledged();
         if !is_acknowledged {
-            invocation.report(report.message_id);
+            invocation.report(position, report.message_id);
         }
         Ending { is_acknowledged }
     }
