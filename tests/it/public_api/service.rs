@@ -120,7 +120,7 @@ async fn an_event_s_bytes_become_a_response_s_bytes() {
     ]);
     assert_eq!(
         invoke(&lab, &mut service, &mixed).await.unwrap(),
-        r#"{"batchItemFailures":[{"itemIdentifier":"m-1"},{"itemIdentifier":"m-3"}]}"#
+        r#"{"batchItemFailures":[{"itemIdentifier":"m-3"},{"itemIdentifier":"m-1"}]}"#
     );
     let nameless = event(&[Record::new("x", "x").without("messageId")]);
     let error = invoke(&lab, &mut service, &nameless).await.unwrap_err();
