@@ -11,6 +11,7 @@ use aws_sdk_dynamodb::types::CancellationReason;
 
 use super::answer::{CommitAnswer, Failure, Seen, StoreError};
 use super::item::AttributeNames;
+use crate::error::Chain;
 use crate::write::Write;
 
 /// A failed request, with what it means. A coded answer speaks for the SDK's last try only.
@@ -24,7 +25,8 @@ where
             Failure::Rejected => "it was not sent",
             _ => "there is no answer that says what came of it",
         };
-        return StoreError::new(failure, format!("{request} failed: {said}")).with_source(error);
+        let cause = without_request(&Chain(&error).to_string());
+        return StoreError::new(failure, format!("{request} failed: {said}")).with_source(cause);
     };
     // Everything that a coded answer says; the SDK's own text would only repeat it.
     let message = error.message().unwrap_or("no message");
@@ -37,6 +39,17 @@ where
         failure,
         format!("{request} failed: {code}: {message}{advice}{id}"),
     )
+}
+
+/// The SDK's words without the request that some of them repeat whole: it holds the user's data.
+fn without_request(words: &str) -> String {
+    match words.split_once("Request {") {
+        Some((before, request)) => {
+            let after = request.rsplit_once("}`").map_or("", |(_, after)| after);
+            format!("{before}…`{after}")
+        }
+        None => words.to_owned(),
+    }
 }
 
 /// What to do about an error that only a person can mend.

@@ -1,14 +1,12 @@
 //! `DynamoDbStore` in other shapes of tables, and against endpoints that are not there.
 
-use std::time::Duration;
-
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::future;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, ProvideCredentials, Region};
 use aws_sdk_dynamodb::types::AttributeValue;
 use lambda_idempotency::store::AttributeNames;
-use lambda_idempotency::{Done, DynamoDbStore, Idempotency, Transaction};
+use lambda_idempotency::{Done, DynamoDbStore};
 
 use crate::support::{KEY, Lab, create_table, text};
 
@@ -102,14 +100,10 @@ async fn claim_at(
         .credentials_provider(credentials)
         .http_client(aws_smithy_http_client::Builder::new().build_http())
         .build();
-    let store = DynamoDbStore::new(Client::from_conf(config), "records");
-    let idempotency = Idempotency::builder(store)
-        .consumer("tests")
-        .build()
-        .unwrap();
-    let deadline = std::time::SystemTime::now() + Duration::from_secs(30);
-    let work = async |_| Ok(Transaction::new());
-    idempotency.run(KEY, &(), deadline, work).await.unwrap_err()
+    let lab = Lab::new().await;
+    let store = DynamoDbStore::new(Client::from_conf(config), "records").attempts(1);
+    let idempotency = lab.builder_on(store).build().unwrap();
+    lab.pay(&idempotency).await.unwrap_err()
 }
 
 #[tokio::test]
@@ -129,4 +123,16 @@ async fn without_credentials_or_with_nobody_listening_it_is_said_that_nothing_wa
             "{error:#}"
         );
     }
+}
+
+#[tokio::test]
+async fn an_error_of_the_sdk_that_repeats_the_request_is_told_without_it() {
+    let somebody = Credentials::new("test", "test", None, None, "tests");
+    let error = claim_at("nonsense", somebody).await;
+    let told = format!("{error:#}");
+    assert!(told.contains("endpoint must contain scheme"), "{told}");
+    assert!(
+        !told.contains("tests#k") && !told.contains("TableName"),
+        "{told}"
+    );
 }
