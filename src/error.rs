@@ -1,7 +1,7 @@
 //! The library's error: what went wrong for one message, for a call, or when building.
 
 use std::error::Error as StdError;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// Why a message, a call or a configuration failed.
 ///
@@ -25,9 +25,14 @@ pub struct Error {
 pub(crate) enum ErrorKind {
     Configuration,
     Event,
-    Key,
+    /// There is none, or what is there can't be one.
+    Key {
+        is_missing: bool,
+    },
     Decode,
-    Handler { permanent: bool },
+    Handler {
+        permanent: bool,
+    },
     Panic,
     Deadline,
     InProgress,
@@ -37,6 +42,7 @@ pub(crate) enum ErrorKind {
     Commit,
     Store,
     Unknown,
+    UnreadableResult,
 }
 
 impl Error {
@@ -72,7 +78,7 @@ impl Error {
 
     /// The message has no usable idempotency key, or no payload where the fingerprint looks.
     pub fn is_key(&self) -> bool {
-        self.kind == ErrorKind::Key
+        matches!(self.kind, ErrorKind::Key { .. })
     }
 
     /// The record, its envelope or its body can't be decoded.
@@ -136,6 +142,12 @@ impl Error {
     pub fn is_unknown(&self) -> bool {
         self.kind == ErrorKind::Unknown
     }
+
+    /// The work **is** done, by an earlier call, but its stored result is not of the type that this
+    /// call returns.
+    pub fn is_unreadable_result(&self) -> bool {
+        self.kind == ErrorKind::UnreadableResult
+    }
 }
 
 impl fmt::Display for Error {
@@ -176,11 +188,11 @@ pub(crate) struct Chain<'e>(pub(crate) &'e (dyn StdError + 'static));
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut said = self.0.to_string();
+        let mut said = text_of(self.0);
         f.write_str(&said)?;
         let mut next = self.0.source();
         while let Some(error) = next {
-            let text = error.to_string();
+            let text = text_of(error);
             // Some errors repeat their source in their own text.
             if !text.is_empty() && !said.ends_with(&text) {
                 write!(f, ": {text}")?;
@@ -189,5 +201,14 @@ impl fmt::Display for Chain<'_> {
             next = error.source();
         }
         Ok(())
+    }
+}
+
+/// As `to_string`, which panics where the user's `Display` returns an error.
+fn text_of(error: &dyn StdError) -> String {
+    let mut text = String::new();
+    match write!(text, "{error}") {
+        Ok(()) => text,
+        Err(_) => text + "(its text can't be formatted)",
     }
 }

@@ -92,6 +92,21 @@ impl<B> Message<B> {
         Self::delivered(body, Delivery::default(), attempt)
     }
 
+    /// The same message in this delivery, for a test of a handler that looks at it.
+    ///
+    /// ```
+    /// # use lambda_idempotency::{Delivery, Message};
+    /// let record = r#"{"messageId": "m-1", "body": "", "attributes": {"MessageGroupId": "g"}}"#;
+    /// let message = Message::new(7_u32).with_delivery(Delivery::from_json(record)?);
+    /// assert_eq!(message.delivery().group_id(), Some("g"));
+    /// # Ok::<(), lambda_idempotency::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_delivery(mut self, delivery: Delivery) -> Self {
+        self.delivery = delivery;
+        self
+    }
+
     pub(crate) fn delivered(body: B, delivery: Delivery, attempt: Attempt) -> Self {
         Self {
             body,

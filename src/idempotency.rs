@@ -94,7 +94,8 @@ impl Idempotency {
     /// [`is_in_progress`](Error::is_in_progress) (call again later),
     /// [`is_payload_mismatch`](Error::is_payload_mismatch),
     /// [`is_unknown`](Error::is_unknown) (call again with the same key to find out), and the
-    /// failures after which nothing was applied.
+    /// failures after which nothing was applied. One says that the work *is* done:
+    /// [`is_unreadable_result`](Error::is_unreadable_result).
     ///
     /// ```
     /// use lambda_idempotency::{Attempt, Done, Error, Idempotency, Transaction};
@@ -269,11 +270,10 @@ fn done<R: DeserializeOwned>(report: Report) -> Result<Done<R>, Error> {
     if report.reason == Some(Reason::Stale) {
         return Ok(Done::Stale);
     }
-    // Where nothing is stored, `()` reads as itself and any other type as absent.
     let result = match &report.result {
         Some(json) => serde_json::from_str(json).map(Some).map_err(|error| {
             Error::new(
-                ErrorKind::Store,
+                ErrorKind::UnreadableResult,
                 format!(
                     "the work is done, but its stored result is of another type ({}): keep the \
                      type readable for as long as records live",
@@ -281,7 +281,10 @@ fn done<R: DeserializeOwned>(report: Report) -> Result<Done<R>, Error> {
                 ),
             )
         })?,
-        None => serde_json::from_str("null").ok(),
+        // Nothing stored is the value of a type that has only one, such as `()`, and no result of
+        // any other.
+        None if size_of::<R>() == 0 => serde_json::from_str("null").ok(),
+        None => None,
     };
     match (report.outcome, result) {
         (Outcome::Completed, Some(result)) => Ok(Done::Completed(result)),
@@ -308,7 +311,7 @@ fn check_readable<R: DeserializeOwned>(prepared: &Prepared) -> Result<(), Handle
 fn fingerprint_of(payload: &(impl Serialize + ?Sized)) -> Result<Option<Fingerprint>, Error> {
     let failed = |error: serde_json::Error| {
         Error::new(
-            ErrorKind::Key,
+            ErrorKind::Key { is_missing: false },
             "the payload can't be serialised as JSON, so it has no fingerprint",
         )
         .with_source(error)

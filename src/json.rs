@@ -128,6 +128,7 @@ pub(crate) fn canonical(text: &str) -> Result<String, serde_json::Error> {
     Ok(form)
 }
 
+// Each level of nesting scans what is within it once more: at most `MAX_DEPTH` times the text.
 fn write_canonical(
     value: &RawValue,
     depth: usize,

@@ -63,7 +63,11 @@ pub enum MissingKey {
     #[default]
     Fail,
     /// The handler runs without protection and its writes are committed in one transaction without
-    /// a record: a second delivery runs again. The outcome is `unprotected`.
+    /// a record: a second delivery runs again, and so does one whose commit got no answer. The
+    /// outcome is `unprotected`, the reason `key`.
+    ///
+    /// For keys that are missing, `null`, empty or blank only. What is there and can't be a key (an
+    /// object, a body that is not JSON) fails all the same.
     RunUnprotected,
 }
 
@@ -150,6 +154,9 @@ impl Key {
                     .or_else(|| envelope::event_bridge_id(&delivery.body)),
                 "the `id` of an EventBridge event".to_owned(),
             ),
+            Source::Parts(parts) if parts.is_empty() => {
+                return Err(unusable("`Key::parts` was given no parts".to_owned()));
+            }
             Source::Parts(parts) => {
                 let texts = parts
                     .iter()
@@ -199,14 +206,20 @@ impl fmt::Debug for Key {
 pub(crate) fn present(text: Option<String>, place: &str) -> Result<String, Error> {
     match text {
         Some(text) if !text.trim().is_empty() => Ok(text),
-        Some(_) => Err(no_key(format!("{place} is empty"))),
-        None => Err(no_key(format!("{place} is not there"))),
+        Some(_) => Err(no_key(true, format!("{place} is empty"))),
+        None => Err(no_key(true, format!("{place} is not there"))),
     }
 }
 
-fn no_key(what: String) -> Error {
+/// Something is where the key should be, and it can't be one. Never taken for a missing key: one
+/// wrong pointer would switch the protection off for the whole queue.
+fn unusable(what: String) -> Error {
+    no_key(false, what)
+}
+
+fn no_key(is_missing: bool, what: String) -> Error {
     Error::new(
-        ErrorKind::Key,
+        ErrorKind::Key { is_missing },
         format!("no idempotency key: {what}; fix the producer, or choose another key"),
     )
 }
@@ -219,7 +232,7 @@ fn attribute(delivery: &Delivery, name: &str) -> Result<Option<String>, Error> {
         (Some(text), _) if attribute.is_number() => Ok(Some(json::decimal(text))),
         (Some(text), _) => Ok(Some(text.to_owned())),
         (None, Some(bytes)) => Ok(Some(STANDARD.encode(bytes))),
-        (None, None) => Err(no_key(format!(
+        (None, None) => Err(unusable(format!(
             "the message attribute {name:?} has no readable value for its type {:?}",
             attribute.data_type()
         ))),
@@ -228,7 +241,7 @@ fn attribute(delivery: &Delivery, name: &str) -> Result<Option<String>, Error> {
 
 fn in_body(delivery: &Delivery, pointer: &Pointer) -> Result<Option<String>, Error> {
     let unreadable = |error: serde_json::Error| {
-        no_key(format!(
+        unusable(format!(
             "the body is not JSON, so {pointer} finds nothing in it ({})",
             json::describe(&error)
         ))
@@ -238,10 +251,11 @@ fn in_body(delivery: &Delivery, pointer: &Pointer) -> Result<Option<String>, Err
     };
     match json::scalar(value).map_err(unreadable)? {
         Scalar::Text(text) => Ok(Some(text)),
-        Scalar::Null => Err(no_key(format!(
-            "the value at {pointer} of the body is null"
-        ))),
-        Scalar::Container => Err(no_key(format!(
+        Scalar::Null => Err(no_key(
+            true,
+            format!("the value at {pointer} of the body is null"),
+        )),
+        Scalar::Container => Err(unusable(format!(
             "the value at {pointer} of the body is an object or an array; point at its members"
         ))),
     }

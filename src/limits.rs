@@ -87,7 +87,8 @@ fn check_no_item_twice(writes: &[Write], known_keys: &KeyAttributes) -> Result<(
     for write in writes {
         if let Some(key) = write.key() {
             let names = key.keys().cloned().collect();
-            keys.entry(write.table().to_owned()).or_insert(names);
+            // What a key consists of is known best from a key.
+            keys.insert(write.table().to_owned(), names);
         }
     }
     let mut seen = HashSet::new();

@@ -2,14 +2,14 @@
 //! log line.
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 use tracing::{Level, Span, field};
 
-use crate::error::{Chain, Error, ErrorKind};
+use crate::error::{Error, ErrorKind};
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -72,7 +72,7 @@ pub enum Reason {
     Handler,
     /// The record, its envelope or its body can't be decoded.
     Decode,
-    /// It has no usable key.
+    /// It has no key, or what is there can't be one.
     Key,
     /// Its key was used with another payload.
     PayloadMismatch,
@@ -124,12 +124,12 @@ pub(crate) fn outcome_of(error: &Error) -> (Outcome, Option<Reason>) {
         ErrorKind::InProgress => return (Outcome::InProgress, None),
         ErrorKind::Handler { .. } => Reason::Handler,
         ErrorKind::Decode | ErrorKind::Event => Reason::Decode,
-        ErrorKind::Key | ErrorKind::Configuration => Reason::Key,
+        ErrorKind::Key { .. } | ErrorKind::Configuration => Reason::Key,
         ErrorKind::PayloadMismatch => Reason::PayloadMismatch,
         ErrorKind::LeaseLost => Reason::LeaseLost,
         ErrorKind::Deadline => Reason::Deadline,
         ErrorKind::Condition => Reason::Condition,
-        ErrorKind::Store | ErrorKind::Unknown => Reason::Store,
+        ErrorKind::Store | ErrorKind::Unknown | ErrorKind::UnreadableResult => Reason::Store,
         ErrorKind::Panic => Reason::Panic,
         ErrorKind::Commit => Reason::Commit,
     };
@@ -210,7 +210,9 @@ pub(crate) struct Subject<'a> {
 
 /// The span of one message. The record id, the outcome and the reason are recorded later.
 pub(crate) fn span(subject: &Subject<'_>) -> Span {
-    tracing::info_span!(
+    // At the highest level, so that it is there however little is logged: a line that says "failed"
+    // must say of what.
+    tracing::error_span!(
         "message",
         consumer = subject.consumer,
         message_id = subject.message_id,
@@ -229,16 +231,20 @@ pub(crate) fn finish(span: &Span, observer: Option<&dyn Observer>, report: &Repo
     if let Some(reason) = reason {
         span.record("reason", reason);
     }
-    span.in_scope(|| log(report, reason));
-    if let Some(observer) = observer {
-        let told = std::panic::catch_unwind(AssertUnwindSafe(|| observer.observe(report)));
-        if told.is_err() {
-            span.in_scope(|| tracing::error!("the observer panicked; the message is not affected"));
-        }
+    // The text of a handler's error is the user's code, and so is the observer.
+    let error = report.error.as_ref().map(|error| {
+        catch_unwind(AssertUnwindSafe(|| format!("{error:#}")))
+            .unwrap_or_else(|_| "the error's own text panicked".to_owned())
+    });
+    span.in_scope(|| log(report, reason, error.as_deref()));
+    if let Some(observer) = observer
+        && catch_unwind(AssertUnwindSafe(|| observer.observe(report))).is_err()
+    {
+        span.in_scope(|| tracing::error!("the observer panicked; the message is not affected"));
     }
 }
 
-fn log(report: &Report, reason: Option<&str>) {
+fn log(report: &Report, reason: Option<&str>, error: Option<&str>) {
     // `tracing` fixes the level at the call site, hence the macro.
     macro_rules! line {
         ($level:expr) => {
@@ -246,10 +252,7 @@ fn log(report: &Report, reason: Option<&str>) {
                 $level,
                 outcome = report.outcome.as_str(),
                 reason,
-                error = report
-                    .error
-                    .as_ref()
-                    .map(|error| field::display(Chain(error))),
+                error,
                 requests = report.requests,
                 duration_ms = u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
                 "message {}",

@@ -11,6 +11,9 @@ use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
 use crate::limits::{self, KeyAttributes};
 use crate::write::Write;
 
+/// Each is a transaction of its own, and has a number in its client token.
+const MAX_ALTERNATIVES: usize = 99;
+
 /// The writes that take effect together with the message being done, and the result to store.
 ///
 /// They are committed in one `TransactWriteItems` with the record: all or nothing, once. Nothing
@@ -97,7 +100,8 @@ impl<R> Transaction<R> {
     ///
     /// If the table has seen a newer version, or this one, the message is superseded as a whole:
     /// it is completed without any of its writes and without a result, outcome `completed`, reason
-    /// `stale`. `version` names a number or a string that rises with each change.
+    /// `stale`. `version` names a number or a string that rises with each change. A stored version of
+    /// the other type can't be compared: the message fails then.
     pub fn put_if_newer(
         self,
         table: impl Into<String>,
@@ -144,9 +148,19 @@ impl<R> Transaction<R> {
         }
         limits::check(&self.writes, keys).map_err(TransactionError::new)?;
         match &self.alternative {
-            Some(alternative) => alternative.check_knowing(keys),
+            Some(alternative) if alternative.alternatives() < MAX_ALTERNATIVES => {
+                alternative.check_knowing(keys)
+            }
+            Some(_) => Err(TransactionError::new(format!(
+                "more than {MAX_ALTERNATIVES} alternatives one after the other: decide in the handler"
+            ))),
             None => Ok(()),
         }
+    }
+
+    /// How many alternatives there are, one after the other.
+    fn alternatives(&self) -> usize {
+        std::iter::successors(self.alternative(), |next| next.alternative()).count()
     }
 
     /// The result: `()` if none is stored.

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 use aws_sdk_dynamodb::types::{
-    AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem, Update,
+    AttributeValue, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure,
+    TransactWriteItem, Update,
 };
 
 /// An item as the AWS SDK holds it.
@@ -17,7 +18,16 @@ pub(crate) type Item = HashMap<String, AttributeValue>;
 #[derive(Clone)]
 pub struct Write {
     action: TransactWriteItem,
-    is_version_guard: bool,
+    guard: Option<Guard>,
+}
+
+/// Whose failed condition means that the message is superseded.
+#[derive(Clone)]
+enum Guard {
+    /// The item's attribute of this name has to be newer than the stored one.
+    Version(String),
+    /// The user's own condition.
+    Condition,
 }
 
 impl Write {
@@ -50,12 +60,13 @@ impl Write {
         let put = put(table, item)
             .condition_expression("attribute_not_exists(#version) OR #version < :version")
             .expression_attribute_names("#version", version)
-            .expression_attribute_values(":version", ours);
+            .expression_attribute_values(":version", ours)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         Ok(Self {
             action: TransactWriteItem::builder()
                 .set_put(put.build().ok())
                 .build(),
-            is_version_guard: true,
+            guard: Some(Guard::Version(version.to_owned())),
         })
     }
 
@@ -67,7 +78,7 @@ impl Write {
     /// item there is [`put_if_newer`](crate::Transaction::put_if_newer).
     #[must_use]
     pub fn stale_if_condition_fails(mut self) -> Self {
-        self.is_version_guard = true;
+        self.guard.get_or_insert(Guard::Condition);
         self
     }
 
@@ -92,7 +103,21 @@ impl Write {
     }
 
     pub(crate) fn is_version_guard(&self) -> bool {
-        self.is_version_guard
+        self.guard.is_some()
+    }
+
+    /// Whether the version that this write guards can be compared with the stored item's. DynamoDB
+    /// takes a number for neither newer nor older than a string.
+    pub(crate) fn is_comparable_with(&self, stored: &Item) -> bool {
+        let (Some(Guard::Version(name)), Some(item)) = (&self.guard, self.item()) else {
+            return true;
+        };
+        match (item.get(name), stored.get(name)) {
+            (Some(ours), Some(theirs)) => {
+                std::mem::discriminant(ours) == std::mem::discriminant(theirs)
+            }
+            _ => true,
+        }
     }
 
     /// The item of a put.
@@ -150,7 +175,7 @@ impl From<TransactWriteItem> for Write {
     fn from(action: TransactWriteItem) -> Self {
         Self {
             action,
-            is_version_guard: false,
+            guard: None,
         }
     }
 }

@@ -5,7 +5,8 @@ use std::fmt;
 
 use aws_lambda_events::sqs::SqsEvent;
 use serde::Deserialize;
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::Deserializer as _;
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::delivery::{Attribute, Delivery};
@@ -55,38 +56,71 @@ impl<'de> Deserialize<'de> for SqsBatch {
     }
 }
 
+/// Said of whatever is no event, instead of what was found: that is not ours to repeat.
 const NOT_AN_EVENT: &str = "not an SQS event: it has no array `Records`. Invoke the function \
      through an SQS event source mapping, or with an event of that shape";
 
 struct EventVisitor;
 
+impl EventVisitor {
+    fn refuse<E: serde::de::Error>(self) -> Result<SqsBatch, E> {
+        Err(E::custom(NOT_AN_EVENT))
+    }
+}
+
 impl<'de> Visitor<'de> for EventVisitor {
     type Value = SqsBatch;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an SQS event, which is an object with an array `Records`")
+        f.write_str("an SQS event")
     }
 
     fn visit_unit<E: serde::de::Error>(self) -> Result<SqsBatch, E> {
-        Err(E::custom(NOT_AN_EVENT))
+        self.refuse()
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<SqsBatch, E> {
+        self.refuse()
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<SqsBatch, E> {
+        self.refuse()
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<SqsBatch, E> {
+        self.refuse()
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<SqsBatch, E> {
+        self.refuse()
+    }
+
+    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<SqsBatch, E> {
+        self.refuse()
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<SqsBatch, A::Error> {
+        self.refuse()
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<SqsBatch, A::Error> {
         let mut records = None;
-        while let Some(name) = fields.next_key::<String>()? {
-            if name == "Records" {
+        while let Some(Name(name)) = fields.next_key()? {
+            if name == b"Records" {
                 // Two lists would be two batches, one of which would be lost.
                 if records.is_some() {
-                    return Err(serde::de::Error::duplicate_field("Records"));
+                    return self.refuse();
                 }
-                records = fields.next_value::<Option<Vec<Box<RawValue>>>>()?;
+                records = fields
+                    .next_value::<Option<Vec<Box<RawValue>>>>()
+                    .map_err(|_| serde::de::Error::custom(NOT_AN_EVENT))?;
             } else {
                 fields.next_value::<IgnoredAny>()?;
             }
         }
         match records {
             Some(records) => Ok(SqsBatch { records }),
-            None => Err(serde::de::Error::custom(NOT_AN_EVENT)),
+            None => self.refuse(),
         }
     }
 }
@@ -138,6 +172,27 @@ impl Delivery {
     }
 }
 
+/// Whether all the records are of another source and can't be reported: the function is wired to
+/// the wrong thing.
+pub(super) fn check_source(records: &[ReadRecord]) -> Result<(), Error> {
+    let foreign = |record: &ReadRecord| {
+        record.foreign_source.is_some() && record.delivery.message_id.is_none()
+    };
+    let source = records
+        .first()
+        .and_then(|first| first.foreign_source.as_deref());
+    match source {
+        Some(source) if records.iter().all(foreign) => Err(Error::new(
+            ErrorKind::Event,
+            format!(
+                "not an SQS event: its records come from {source:?}. Invoke the function through an \
+                 SQS event source mapping"
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// One record, as far as it could be read.
 pub(super) struct ReadRecord {
     /// Its place in the batch, from 0.
@@ -153,22 +208,72 @@ pub(super) struct ReadRecord {
 
 /// The fields of a record, none of which is read before it is needed: one that is wrong must not
 /// hide the others.
-#[derive(Default, Deserialize)]
+#[derive(Default)]
 struct Fields<'a> {
-    #[serde(borrow, rename = "messageId")]
     message_id: Option<&'a RawValue>,
-    #[serde(borrow, rename = "receiptHandle")]
     receipt_handle: Option<&'a RawValue>,
-    #[serde(borrow)]
     body: Option<&'a RawValue>,
-    #[serde(borrow)]
     attributes: Option<&'a RawValue>,
-    #[serde(borrow, rename = "messageAttributes")]
     message_attributes: Option<&'a RawValue>,
-    #[serde(borrow, rename = "eventSource", alias = "EventSource")]
     event_source: Option<&'a RawValue>,
-    #[serde(borrow, rename = "eventSourceARN")]
     event_source_arn: Option<&'a RawValue>,
+    /// A field is there twice. Which one is meant can't be told.
+    has_one_twice: bool,
+}
+
+impl<'de> Visitor<'de> for Fields<'de> {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an SQS record, which is an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Self, A::Error> {
+        while let Some(Name(name)) = members.next_key()? {
+            let value: &RawValue = members.next_value()?;
+            let field = match name.as_slice() {
+                b"messageId" => &mut self.message_id,
+                b"receiptHandle" => &mut self.receipt_handle,
+                b"body" => &mut self.body,
+                b"attributes" => &mut self.attributes,
+                b"messageAttributes" => &mut self.message_attributes,
+                b"eventSource" | b"EventSource" => &mut self.event_source,
+                b"eventSourceARN" => &mut self.event_source_arn,
+                _ => continue,
+            };
+            self.has_one_twice |= field.is_some();
+            // `null` is as good as absent.
+            *field = Some(value).filter(|value| value.get() != "null");
+        }
+        Ok(self)
+    }
+}
+
+/// A member's name as bytes: one that is not valid Unicode must not hide the others.
+struct Name(Vec<u8>);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(NameVisitor)
+    }
+}
+
+struct NameVisitor;
+
+impl Visitor<'_> for NameVisitor {
+    type Value = Name;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a member's name")
+    }
+
+    fn visit_bytes<E>(self, name: &[u8]) -> Result<Name, E> {
+        Ok(Name(name.to_owned()))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Name, E> {
+        Ok(Name(name.as_bytes().to_owned()))
+    }
 }
 
 impl ReadRecord {
@@ -177,15 +282,14 @@ impl ReadRecord {
         let mut wrong = |what: &str| {
             problem.get_or_insert_with(|| Error::new(ErrorKind::Decode, what));
         };
-        // Serde also reads structs from arrays; a record is an object.
-        let is_object = raw.get().starts_with('{');
-        let fields = match serde_json::from_str(raw.get()) {
-            Ok(fields) if is_object => fields,
-            _ => {
-                wrong("the record is not an object with one value for each field");
-                Fields::default()
-            }
-        };
+        let mut json = serde_json::Deserializer::from_str(raw.get());
+        let fields = json.deserialize_map(Fields::default()).unwrap_or_else(|_| {
+            wrong("the record is not an object");
+            Fields::default()
+        });
+        if fields.has_one_twice {
+            wrong("the record has a field twice");
+        }
         let mut delivery = Delivery {
             message_id: fields
                 .message_id

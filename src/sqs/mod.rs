@@ -2,6 +2,8 @@
 
 mod batch;
 mod event;
+mod invocation;
+mod message;
 mod service;
 
 pub use self::event::SqsBatch;

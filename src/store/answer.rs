@@ -25,8 +25,14 @@ pub enum CommitAnswer {
     Committed,
     /// The record is not in progress under this token. Nothing was written.
     RecordRefused(Seen),
-    /// Conditions of business writes failed: their positions in the request. Nothing was written.
-    ConditionFailed(Vec<usize>),
+    /// Conditions of business writes failed. Nothing was written.
+    ConditionFailed {
+        /// The positions of these writes in the request.
+        failed: Vec<usize>,
+        /// Those of them whose version guard met a version of another type, so that neither is
+        /// newer.
+        incomparable: Vec<usize>,
+    },
     /// The request can never succeed. Nothing was written.
     Impossible {
         /// The position of the write that is to blame, if the store names one.

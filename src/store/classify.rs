@@ -11,6 +11,8 @@ use aws_sdk_dynamodb::types::CancellationReason;
 
 use super::answer::{CommitAnswer, Failure, Seen, StoreError};
 use super::item::AttributeNames;
+use crate::error::Chain;
+use crate::write::Write;
 
 /// A failed request, with what it means. A coded answer speaks for the SDK's last try only.
 pub(super) fn store_error<E>(request: &str, error: SdkError<E, HttpResponse>) -> StoreError
@@ -23,7 +25,8 @@ where
             Failure::Rejected => "it was not sent",
             _ => "there is no answer that says what came of it",
         };
-        return StoreError::new(failure, format!("{request} failed: {said}")).with_source(error);
+        let cause = without_request(&Chain(&error).to_string());
+        return StoreError::new(failure, format!("{request} failed: {said}")).with_source(cause);
     };
     // Everything that a coded answer says; the SDK's own text would only repeat it.
     let message = error.message().unwrap_or("no message");
@@ -36,6 +39,17 @@ where
         failure,
         format!("{request} failed: {code}: {message}{advice}{id}"),
     )
+}
+
+/// The SDK's words without the request that some of them repeat whole: it holds the user's data.
+fn without_request(words: &str) -> String {
+    match words.split_once("Request {") {
+        Some((before, request)) => {
+            let after = request.rsplit_once("}`").map_or("", |(_, after)| after);
+            format!("{before}…`{after}")
+        }
+        None => words.to_owned(),
+    }
 }
 
 /// What to do about an error that only a person can mend.
@@ -135,6 +149,7 @@ pub(super) fn is_impossible(code: Option<&str>) -> bool {
 pub(super) fn cancelled(
     reasons: &[CancellationReason],
     has_record: bool,
+    writes: &[Write],
     names: &AttributeNames,
 ) -> Option<CommitAnswer> {
     let codes: Vec<&str> = reasons
@@ -170,7 +185,18 @@ pub(super) fn cancelled(
         .map(|at| at - writes_from)
         .collect();
     if !failed.is_empty() {
-        return Some(CommitAnswer::ConditionFailed(failed));
+        let is_incomparable = |at: &usize| {
+            let stored = reasons
+                .get(at + writes_from)
+                .and_then(CancellationReason::item);
+            let write = writes.get(*at);
+            stored.is_some_and(|item| write.is_some_and(|write| !write.is_comparable_with(item)))
+        };
+        let incomparable = failed.iter().copied().filter(is_incomparable).collect();
+        return Some(CommitAnswer::ConditionFailed {
+            failed,
+            incomparable,
+        });
     }
     let busy = |code: &str| match code {
         "None" => Some(None),

@@ -1,6 +1,6 @@
 //! The store on DynamoDB: builds each request, and hands each error to [`classify`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use super::classify;
 use super::item::AttributeNames;
 use super::request::{ClaimRequest, CommitRequest, Completion, ReleaseRequest};
 use crate::record::Status;
-use crate::write::Item;
+use crate::write::{Item, Write};
 
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const DEFAULT_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -64,6 +64,7 @@ pub struct DynamoDbStore {
 struct Partition {
     attribute: String,
     value: String,
+    sort_attribute: String,
 }
 
 impl DynamoDbStore {
@@ -103,8 +104,8 @@ impl DynamoDbStore {
         self.partition = Some(Partition {
             attribute: partition_attribute.into(),
             value: partition_value.into(),
+            sort_attribute: sort_attribute.into(),
         });
-        self.names = self.names.id(sort_attribute);
         self
     }
 
@@ -148,9 +149,17 @@ impl DynamoDbStore {
         self
     }
 
+    /// Where the record's id is: the partition key, or the sort key of a composite one.
+    fn id_attribute(&self) -> &str {
+        match &self.partition {
+            Some(partition) => &partition.sort_attribute,
+            None => &self.names.id,
+        }
+    }
+
     fn key(&self, record_id: &str) -> Item {
         let mut key = HashMap::with_capacity(2);
-        key.insert(self.names.id.clone(), text(record_id));
+        key.insert(self.id_attribute().to_owned(), text(record_id));
         if let Some(partition) = &self.partition {
             key.insert(partition.attribute.clone(), text(&partition.value));
         }
@@ -225,7 +234,7 @@ impl DynamoDbStore {
             return CommitAnswer::RecordRefused(self.seen(refusal.item()));
         }
         let impossible = classify::is_impossible(error.code());
-        let error = classify::store_error("completing the record", error);
+        let error = classify::store_error(&self.of_table("completing the record"), error);
         if impossible {
             CommitAnswer::Impossible { write: None, error }
         } else {
@@ -275,12 +284,13 @@ impl DynamoDbStore {
         {
             let reasons = cancelled.cancellation_reasons();
             let has_record = request.completion.is_some();
-            if let Some(answer) = classify::cancelled(reasons, has_record, &self.names) {
+            let answer = classify::cancelled(reasons, has_record, &request.writes, &self.names);
+            if let Some(answer) = answer {
                 return answer;
             }
         }
         let code = error.code().map(str::to_owned);
-        let error = classify::store_error("the commit", error);
+        let error = classify::store_error(&self.of_commit(request), error);
         match code.as_deref() {
             Some("IdempotentParameterMismatchException") => CommitAnswer::TokenReused(error),
             code if classify::is_impossible(code) => {
@@ -288,6 +298,19 @@ impl DynamoDbStore {
             }
             _ => CommitAnswer::Failed(error),
         }
+    }
+
+    /// A request's name for errors: DynamoDB's own words name no table.
+    fn of_table(&self, request: &str) -> String {
+        format!("{request} in the table {:?}", self.table)
+    }
+
+    fn of_commit(&self, request: &CommitRequest) -> String {
+        let record = request.completion.iter().map(|_| self.table.as_str());
+        let tables: BTreeSet<&str> = record
+            .chain(request.writes.iter().map(Write::table))
+            .collect();
+        format!("the commit to the tables {tables:?}")
     }
 
     /// What a refusal shows of the record.
@@ -315,7 +338,7 @@ impl Store for DynamoDbStore {
             .table_name(&self.table)
             .set_item(Some(self.claimed_item(request)))
             .condition_expression(CLAIM_CONDITION)
-            .expression_attribute_names("#id", &names.id)
+            .expression_attribute_names("#id", self.id_attribute())
             .expression_attribute_names("#expiration", &names.expiration)
             .expression_attribute_names("#status", &names.status)
             .expression_attribute_names("#lease", &names.lease)
@@ -334,7 +357,7 @@ impl Store for DynamoDbStore {
         {
             return ClaimAnswer::Refused(self.seen(refusal.item()));
         }
-        ClaimAnswer::Failed(classify::store_error("the claim", error))
+        ClaimAnswer::Failed(classify::store_error(&self.of_table("the claim"), error))
     }
 
     async fn commit(&self, request: &CommitRequest) -> CommitAnswer {
@@ -369,7 +392,7 @@ impl Store for DynamoDbStore {
         {
             return ReleaseAnswer::Refused(self.seen(refusal.item()));
         }
-        ReleaseAnswer::Failed(classify::store_error("the release", error))
+        ReleaseAnswer::Failed(classify::store_error(&self.of_table("the release"), error))
     }
 
     async fn read(&self, record_id: &str) -> Result<Seen, StoreError> {
@@ -383,7 +406,10 @@ impl Store for DynamoDbStore {
             .await;
         match answer {
             Ok(output) => Ok(self.seen(output.item())),
-            Err(error) => Err(classify::store_error("reading the record", error)),
+            Err(error) => Err(classify::store_error(
+                &self.of_table("reading the record"),
+                error,
+            )),
         }
     }
 
@@ -408,7 +434,14 @@ impl Store for DynamoDbStore {
             Some(partition) => Some(partition.attribute.as_str()),
             None => None,
         };
-        self.names.check(partition_key)
+        if self.client.config().region().is_none() {
+            return Err(
+                "the DynamoDB client has no Region: set AWS_REGION, or a Region in the \
+                        client's configuration"
+                    .to_owned(),
+            );
+        }
+        self.names.check(self.id_attribute(), partition_key)
     }
 }
 

@@ -79,9 +79,9 @@ impl AttributeNames {
     }
 
     /// The error is a sentence.
-    pub(super) fn check(&self, partition_key: Option<&str>) -> Result<(), String> {
+    pub(super) fn check(&self, id: &str, partition_key: Option<&str>) -> Result<(), String> {
         let all = [
-            Some(self.id.as_str()),
+            Some(id),
             Some(&self.status),
             Some(&self.expiration),
             Some(&self.lease),
@@ -235,10 +235,12 @@ mod tests {
 
     #[test]
     fn names_must_differ_and_not_be_empty() {
-        assert!(AttributeNames::default().check(None).is_ok());
-        let twice = AttributeNames::default().token("id");
-        assert!(twice.check(None).unwrap_err().contains("\"id\""));
-        assert!(AttributeNames::default().check(Some("id")).is_err());
-        assert!(AttributeNames::default().data("").check(None).is_err());
+        let names = AttributeNames::default;
+        assert!(names().check("id", None).is_ok());
+        let twice = names().token("id").check("id", None);
+        assert!(twice.unwrap_err().contains("\"id\""));
+        assert!(names().check("id", Some("id")).is_err());
+        assert!(names().check("status", None).is_err());
+        assert!(names().data("").check("id", None).is_err());
     }
 }

@@ -515,6 +515,33 @@ async fn an_older_version_completes_the_record_without_any_write() {
 }
 
 #[tokio::test]
+async fn a_stored_version_of_another_type_fails_and_swallows_nothing() {
+    let lab = Lab::new().await;
+    lab.direct
+        .put_item()
+        .table_name(&lab.tables.payments)
+        .item("id", text("p"))
+        .item("v", text("5"))
+        .send()
+        .await
+        .unwrap();
+    let error = lab
+        .run(&lab.idempotency(), &(), async || {
+            Ok(Transaction::new()
+                .put_if_newer(&lab.tables.payments, json!({"id": "p", "v": 7}), "v")
+                .returning("written".to_owned()))
+        })
+        .await
+        .unwrap_err();
+    assert!(error.is_condition(), "{error:?}");
+    assert!(
+        error.to_string().contains("a number and a string"),
+        "{error}"
+    );
+    assert_eq!(lab.record(KEY).await, None);
+}
+
+#[tokio::test]
 async fn a_version_guard_of_one_s_own_supersedes_and_another_condition_beside_it_does_not_fail() {
     let lab = Lab::new().await;
     put_account(&lab, 0).await;

@@ -5,9 +5,18 @@
 
 mod support;
 
+mod bad_input;
 mod claim;
 mod commit;
 mod fifo;
+mod keys;
+mod panics;
+mod properties;
+mod public_api;
 mod release;
+mod results;
+mod sdk_retries;
+mod store;
 mod takeover;
 mod time;
+mod traps;

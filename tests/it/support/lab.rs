@@ -16,7 +16,7 @@ use lambda_idempotency::{
 };
 use uuid::Uuid;
 
-use super::{ManualClock, Payment, Wire, context, pay, server};
+use super::{ManualClock, Payment, Wire, context, logs, pay, server};
 
 pub type Item = HashMap<String, AttributeValue>;
 
@@ -60,6 +60,7 @@ pub struct Lab {
 
 impl Lab {
     pub async fn new() -> Self {
+        logs::install();
         let clock = ManualClock::new();
         let wire = Wire::new(clock.clone());
         let direct_wire = Wire::new(clock.clone());
@@ -150,6 +151,20 @@ impl Lab {
     {
         let deadline = self.clock.now() + Duration::from_secs(30);
         idempotency.run(KEY, payload, deadline, |_| work()).await
+    }
+
+    /// One call under this key that does this work, in an invocation of 30 s.
+    pub async fn run_under<Fut>(
+        &self,
+        idempotency: &Idempotency,
+        key: &str,
+        work: impl FnOnce() -> Fut,
+    ) -> Paid
+    where
+        Fut: Future<Output = Result<Transaction<String>, HandlerError>> + Send,
+    {
+        let deadline = self.clock.now() + Duration::from_secs(30);
+        idempotency.run(key, &(), deadline, |_| work()).await
     }
 
     /// The payment `p` of 10 into the account `a`.

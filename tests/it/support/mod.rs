@@ -4,14 +4,19 @@
 mod bank;
 mod clock;
 mod events;
+mod hold;
 mod lab;
+mod logs;
 mod server;
+mod told;
 mod wire;
 
 pub use bank::{Bank, Payment, pay};
 pub use clock::ManualClock;
 pub use events::{Record, batch, context};
-pub use lab::{KEY, Lab, Paid, Reported, Tables};
+pub use hold::{HeldBank, Hold};
+pub use lab::{CONSUMER, KEY, Lab, Paid, Reported, Tables, create_table};
+pub use logs::{Logs, install as install_logs};
 pub use wire::{Fault, Wire};
 
 use aws_sdk_dynamodb::types::AttributeValue;

@@ -1,0 +1,5 @@
+//! The shapes in which the library is used.
+
+mod around;
+mod calls;
+mod service;

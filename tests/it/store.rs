@@ -1,0 +1,138 @@
+//! `DynamoDbStore` in other shapes of tables, and against endpoints that are not there.
+
+use aws_credential_types::provider::error::CredentialsError;
+use aws_credential_types::provider::future;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, ProvideCredentials, Region};
+use aws_sdk_dynamodb::types::AttributeValue;
+use lambda_idempotency::store::AttributeNames;
+use lambda_idempotency::{Done, DynamoDbStore};
+
+use crate::support::{KEY, Lab, create_table, text};
+
+#[tokio::test]
+async fn attributes_can_have_other_names_even_reserved_ones() {
+    let lab = Lab::new().await;
+    let names = AttributeNames::default()
+        .status("state")
+        .expiration("ttl")
+        .lease("order")
+        .data("value")
+        .fingerprint("hash")
+        .token("token");
+    let idempotency = lab
+        .builder_on(lab.store().attribute_names(names))
+        .build()
+        .unwrap();
+    let paid = lab.pay_for(&idempotency, &1).await.unwrap();
+    assert_eq!(paid, Done::Completed("paid".to_owned()));
+    let record = lab.record(KEY).await.unwrap();
+    let mut names: Vec<_> = record.keys().map(String::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["hash", "id", "state", "token", "ttl", "value"]);
+    let again = lab.pay_for(&idempotency, &1).await.unwrap();
+    assert_eq!(again, Done::Duplicate(Some("paid".to_owned())));
+    assert!(
+        lab.pay_for(&idempotency, &2)
+            .await
+            .unwrap_err()
+            .is_payload_mismatch()
+    );
+    let failed = lab
+        .run_under(&idempotency, "other", async || Err("no".into()))
+        .await;
+    assert!(failed.unwrap_err().is_handler());
+    assert_eq!(lab.record("other").await, None);
+}
+
+#[tokio::test]
+async fn a_table_with_a_composite_key_keeps_records_under_the_sort_key() {
+    let lab = Lab::new().await;
+    let table = format!("composite-{}", lab.tables.records);
+    create_table(&lab.direct, &table, &["pk", "sk"]).await;
+    let store = DynamoDbStore::new(lab.client.clone(), &table)
+        .composite_key("pk", "done", "sk")
+        .attribute_names(AttributeNames::default().expiration("ttl"));
+    let idempotency = lab.builder_on(store).build().unwrap();
+    let paid = lab.pay(&idempotency).await.unwrap();
+    assert_eq!(paid, Done::Completed("paid".to_owned()));
+    let again = lab.pay(&idempotency).await.unwrap();
+    assert_eq!(again, Done::Duplicate(Some("paid".to_owned())));
+    let failed = lab
+        .run_under(&idempotency, "other", async || Err("no".into()))
+        .await;
+    assert!(failed.unwrap_err().is_handler());
+    let items = lab
+        .direct
+        .scan()
+        .table_name(&table)
+        .send()
+        .await
+        .unwrap()
+        .items
+        .unwrap();
+    assert_eq!(items.len(), 1);
+    assert_eq!(items[0]["pk"], text("done"));
+    assert_eq!(items[0]["sk"], AttributeValue::S("tests#k".into()));
+}
+
+#[derive(Debug)]
+struct NoCredentials;
+
+impl ProvideCredentials for NoCredentials {
+    fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+    where
+        Self: 'a,
+    {
+        future::ProvideCredentials::ready(Err(CredentialsError::not_loaded("there are none")))
+    }
+}
+
+/// A claim at an endpoint of its own, with these credentials.
+async fn claim_at(
+    endpoint: &str,
+    credentials: impl ProvideCredentials + 'static,
+) -> lambda_idempotency::Error {
+    let config = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("eu-west-1"))
+        .endpoint_url(endpoint)
+        .credentials_provider(credentials)
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .build();
+    let lab = Lab::new().await;
+    let store = DynamoDbStore::new(Client::from_conf(config), "records").attempts(1);
+    let idempotency = lab.builder_on(store).build().unwrap();
+    lab.pay(&idempotency).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn without_credentials_or_with_nobody_listening_it_is_said_that_nothing_was_sent() {
+    // Bound, and never listening.
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", socket.local_addr().unwrap());
+    drop(socket);
+    let somebody = Credentials::new("test", "test", None, None, "tests");
+    for error in [
+        claim_at(&endpoint, NoCredentials).await,
+        claim_at(&endpoint, somebody).await,
+    ] {
+        assert!(error.is_store(), "{error:?}");
+        assert!(
+            format!("{error:#}").contains("it was not sent"),
+            "{error:#}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_error_of_the_sdk_that_repeats_the_request_is_told_without_it() {
+    let somebody = Credentials::new("test", "test", None, None, "tests");
+    let error = claim_at("nonsense", somebody).await;
+    let told = format!("{error:#}");
+    assert!(told.contains("endpoint must contain scheme"), "{told}");
+    assert!(
+        !told.contains("tests#k") && !told.contains("TableName"),
+        "{told}"
+    );
+}

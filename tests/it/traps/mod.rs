@@ -1,0 +1,9 @@
+//! Inputs that have broken utilities like this one, from public reports. The numbers are those of
+//! the project's list of traps; a name says what is right.
+
+mod batches;
+mod keys;
+mod leases;
+mod replays;
+mod shapes;
+mod store;
