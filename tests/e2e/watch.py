@@ -3,11 +3,10 @@
 import argparse
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -109,9 +108,8 @@ class Watch:
         give_up = time.monotonic() + 30
         while time.monotonic() < give_up and self.process.poll() is None:
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=2):
-                    return
-            except urllib.error.HTTPError:
+                # No request: whatever is asked of it, it takes for an event.
+                socket.create_connection(("127.0.0.1", self.port), timeout=2).close()
                 return
             except OSError:
                 time.sleep(0.2)

@@ -35,6 +35,5 @@ ALL = [
     missing_permission,
     missing_variable,
     wrong_parameters,
-    # Last: it reads the log of those before it.
     failure_metric,
 ]

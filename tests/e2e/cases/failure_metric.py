@@ -1,23 +1,27 @@
-"""The metric filter of the template finds a failed outcome in the log, and no other."""
+"""The metric filters of the template find each failed and each duplicate outcome in the log, and no other."""
 
 from bank import expect
 from stack import as_json
 
 
 def run(bank):
+    failing = bank.payment(simulate="error", simulate_receives=1)
+    twice = bank.payment()
+    bank.send(failing, twice, twice)
+    bank.wait_until_booked(failing, twice)
+    bank.wait_until_empty()
+
     filters = bank.stack.logs.describe_metric_filters(
         logGroupName=bank.stack.outputs["LogGroupName"]
     )["metricFilters"]
-    patterns = {
-        f["metricTransformations"][0]["metricName"]: f["filterPattern"] for f in filters
-    }
-    # { $.fields.outcome = "failed" }, read as CloudWatch Logs does: a path and a text.
+    patterns = {f["metricTransformations"][0]["metricName"]: f["filterPattern"] for f in filters}
+    lines = bank.stack.log_lines()
     for metric, outcome in (("FailedOutcomes", "failed"), ("DuplicateOutcomes", "duplicate")):
+        # { $.fields.outcome = "failed" }, read as CloudWatch Logs does: a path and a text.
         path, _, text = patterns[metric].strip("{ }").partition(" = ")
-        lines = bank.stack.log_lines()
         found = [line for line in lines if at(line, path.strip()) == text.strip().strip('"')]
         wanted = [line for line in lines if f"message {outcome}" in line]
-        expect(bool(wanted), f"no message was {outcome}: run this case with the others")
+        expect(bool(wanted), f"the log tells of no message that was {outcome}")
         expect(found == wanted, f"{metric} counts {len(found)} lines where {len(wanted)} are right")
 
 
