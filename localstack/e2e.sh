@@ -42,4 +42,9 @@ if [ -n "${AWS_ENDPOINT_URL:-}" ]; then
     export AWS_SECRET_ACCESS_KEY="${AWS_SECRET_ACCESS_KEY:-test}"
 fi
 
-python tests/e2e/run.py "${options[@]}" "$@"
+if $docker; then
+    python tests/e2e/run.py "${options[@]}" "$@"
+else
+    # In the place of this shell, so that a signal reaches it and the emulator is ended.
+    exec python tests/e2e/run.py "${options[@]}" "$@"
+fi
