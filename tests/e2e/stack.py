@@ -150,8 +150,8 @@ class Stack:
         return [event["message"].rstrip("\n") for event in self.log_events(output)]
 
     def outcomes(self, output: str = "LogGroupName") -> list[dict]:
-        """The log's JSON lines that have an outcome."""
-        lines = map(as_json, self.log_lines(output))
+        """The log's lines that have an outcome."""
+        lines = [as_json(line) or from_text(line) for line in self.log_lines(output)]
         return [line for line in lines if line and "outcome" in line.get("fields", {})]
 
     def invocations(self) -> dict[str, tuple[float, float]]:
@@ -178,6 +178,14 @@ def as_json(line: str) -> dict | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def from_text(line: str) -> dict | None:
+    """What is needed of a line of an endpoint that does not pass the log format on."""
+    found = dict(re.findall(r'\b(outcome|message_id|requestId)="([^"]*)"', line))
+    if "outcome" not in found:
+        return None
+    return {"fields": {"outcome": found.pop("outcome"), "error": line}, "spans": [found]}
 
 
 def overrides() -> list[str]:
