@@ -31,6 +31,21 @@ use crate::transaction::IntoTransaction;
 /// }
 /// ```
 ///
+/// A closure that holds clients clones them for each message, because the future outlives the call:
+///
+/// ```
+/// # use lambda_idempotency::{HandlerError, Idempotency, Message};
+/// # fn wrap(idempotency: Idempotency, client: aws_sdk_dynamodb::Client) {
+/// let service = idempotency.sqs(move |message: Message<String>| {
+///     let client = client.clone();
+///     async move {
+///         client.describe_limits().send().await?;
+///         Ok(())
+///     }
+/// });
+/// # }
+/// ```
+///
 /// The handler may run more than once for a message: after a crash, a time-out, a lost lease. Its
 /// *writes* are committed once. Effects elsewhere need [`Message::downstream_key`].
 #[diagnostic::on_unimplemented(

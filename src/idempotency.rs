@@ -384,7 +384,7 @@ impl IdempotencyBuilder {
         self
     }
 
-    /// How long an invocation is taken to last if its deadline can't be right: local runners
+    /// How long an *invocation* is taken to last if its deadline can't be right: local runners
     /// report one in 1970. Default 30 s.
     pub fn default_time(mut self, duration: Duration) -> Self {
         self.default_time = duration;
@@ -470,7 +470,9 @@ impl IdempotencyBuilder {
             }
         }
         if self.default_time > engine::LONGEST_AHEAD {
-            return wrong("`default_time` is longer than any invocation: 15 minutes".to_owned());
+            return wrong(
+                "`default_time` is longer than any invocation: more than 16 minutes".to_owned(),
+            );
         }
         for (table, names) in &self.key_attributes {
             if table.is_empty() || names.is_empty() || names.iter().any(String::is_empty) {

@@ -10,7 +10,7 @@ use crate::delivery::Delivery;
 use crate::envelope;
 use crate::error::{Error, ErrorKind};
 use crate::json::{self, Pointer, Scalar};
-use crate::record::sha256_hex;
+use crate::record::{sha256_hex, sha256_of};
 
 /// Longer record ids are hashed. A sort key holds [1,024 bytes][limits], a partition key 2,048.
 ///
@@ -304,7 +304,7 @@ pub(crate) fn record_id(consumer: &str, key: &str) -> String {
 
 /// The record id with the key's SHA-256 instead of the key: for long keys, and for logs.
 pub(crate) fn hashed_record_id(consumer: &str, key: &str) -> String {
-    format!("{consumer}#{HASHED}{}", sha256_hex(&[key]))
+    format!("{consumer}#{HASHED}{}", sha256_of(key))
 }
 
 /// The idempotency key for a call to someone else: the same on every attempt for this record,

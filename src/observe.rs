@@ -82,7 +82,8 @@ pub enum Reason {
     Deadline,
     /// A condition of a business write failed.
     Condition,
-    /// The store refused or was not to be reached.
+    /// The store refused or was not to be reached, or holds what can't be read; also where it is not
+    /// known whether the commit was applied ([`Error::is_unknown`](crate::Error::is_unknown)).
     Store,
     /// The handler panicked.
     Panic,
@@ -189,6 +190,15 @@ impl fmt::Debug for Report {
 ///
 /// It is called once for each message, duplicates and unprocessed ones too, in the order in which
 /// they end, and should return at once. A panic in it is logged and changes nothing.
+///
+/// ```
+/// # use lambda_idempotency::{IdempotencyBuilder, Report};
+/// # fn observe(builder: IdempotencyBuilder) {
+/// let builder = builder.observer(|report: &Report| {
+///     println!("{} {:?} {:?}", report.outcome, report.reason, report.duration);
+/// });
+/// # }
+/// ```
 pub trait Observer: Send + Sync + 'static {
     /// One message has ended.
     fn observe(&self, report: &Report);

@@ -141,7 +141,7 @@ impl fmt::Debug for FencingToken {
     }
 }
 
-/// What a payload was: the SHA-256 of its canonical JSON, in hexadecimal.
+/// What a payload was: a SHA-256 over its canonical JSON, in hexadecimal.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Fingerprint(String);
 
@@ -173,6 +173,11 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
+/// The SHA-256 of one text, as `sha256sum` prints it.
+pub(crate) fn sha256_of(text: &str) -> String {
+    hex(Sha256::new_with_prefix(text))
+}
+
 /// SHA-256 over parts that can't run into each other, in lower-case hexadecimal.
 pub(crate) fn sha256_hex(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
@@ -181,6 +186,10 @@ pub(crate) fn sha256_hex(parts: &[&str]) -> String {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part.as_bytes());
     }
+    hex(hash)
+}
+
+fn hex(hash: Sha256) -> String {
     let digest = hash.finalize();
     let mut hex = String::with_capacity(2 * digest.len());
     for byte in digest {
@@ -197,9 +206,10 @@ pub(crate) fn sha256_hex(parts: &[&str]) -> String {
 /// returns after its record has ended runs again. On a standard queue with a dead-letter queue
 /// that is the retention of both: at most [14 days each][quota], so 28 days with one redrive, which
 /// is the default. A move to the dead-letter queue keeps the enqueue time on a standard queue and
-/// starts it again on a FIFO queue, and [each redrive starts it again][redrive]: 42 days for FIFO
-/// with one redrive, 14 more for each further redrive.
+/// [starts it again on a FIFO queue][fifo], and [each redrive starts it again][redrive]: 42 days for
+/// FIFO with one redrive. Each further redrive takes 14 more, 28 for FIFO.
 ///
+/// [fifo]: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/setting-up-dead-letter-queue-retention.html
 /// [quota]: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 /// [redrive]: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
 ///
@@ -265,6 +275,10 @@ mod tests {
 
     #[test]
     fn hashed_parts_do_not_run_into_each_other() {
+        assert_eq!(
+            sha256_of("abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
         assert_ne!(sha256_hex(&["ab", "c"]), sha256_hex(&["a", "bc"]));
         assert_ne!(sha256_hex(&["ab"]), sha256_hex(&["ab", ""]));
     }

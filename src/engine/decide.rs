@@ -55,16 +55,16 @@ pub(super) fn completed(
 fn payload_mismatch() -> Error {
     Error::new(
         ErrorKind::PayloadMismatch,
-        "the key was used before with another payload: the message was not run; check whether \
-         the producer reuses keys or changed a message, and send it under a new key if it is a \
-         new intent",
+        "the key was used before with another payload: nothing of this one was written; check \
+         whether the producer reuses keys or changed a message, and send it under a new key if it \
+         is a new intent",
     )
 }
 
 pub(super) fn in_progress() -> Error {
     Error::new(
         ErrorKind::InProgress,
-        "another attempt holds the key; the message comes back later",
+        "another attempt holds the key: try again later",
     )
 }
 

@@ -30,8 +30,8 @@ pub(super) fn unreadable(problem: &str) -> Error {
     Error::new(
         ErrorKind::Store,
         format!(
-            "the record of this key is not one of this library's: {problem}; the message was not \
-             run. Delete or mend the item, or use a table of its own"
+            "the record of this key is not one of this library's: {problem}; nothing was \
+             written. Delete or mend the item, or use a table of its own"
         ),
     )
 }

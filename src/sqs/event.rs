@@ -57,8 +57,8 @@ impl<'de> Deserialize<'de> for SqsBatch {
 }
 
 /// Said of whatever is no event, instead of what was found: that is not ours to repeat.
-const NOT_AN_EVENT: &str = "not an SQS event: it has no array `Records`. Invoke the function \
-     through an SQS event source mapping, or with an event of that shape";
+const NOT_AN_EVENT: &str = "not an SQS event (invoke the function through an SQS event source \
+     mapping, or with an event of that shape): it has no array `Records`";
 
 struct EventVisitor;
 

@@ -114,8 +114,9 @@ impl<H, B> SqsService<H, B> {
         self
     }
 
-    /// The key as a function of the decoded body. `None` or an empty text means that there is no
-    /// key.
+    /// The key as a function of the decoded body, which returns a `String` or an `Option<String>`.
+    /// `None` or an empty text means that there is no key. Replaces [`key`](Self::key), and is
+    /// replaced by it.
     ///
     /// ```
     /// # use lambda_idempotency::{HandlerError, Idempotency, Message};

@@ -310,7 +310,8 @@ impl DynamoDbStore {
         let tables: BTreeSet<&str> = record
             .chain(request.writes.iter().map(Write::table))
             .collect();
-        format!("the commit to the tables {tables:?}")
+        let tables: Vec<String> = tables.iter().map(|table| format!("{table:?}")).collect();
+        format!("the commit to the tables {}", tables.join(", "))
     }
 
     /// What a refusal shows of the record.

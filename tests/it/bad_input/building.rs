@@ -75,7 +75,7 @@ async fn durations_in_which_nothing_can_be_done_are_refused() {
     );
     refused(
         lab.builder().default_time(Duration::from_secs(3_600)),
-        &["`default_time`", "15 minutes"],
+        &["`default_time`", "16 minutes"],
     );
     for store in [
         lab.store().attempt_timeout(zero),

@@ -1,5 +1,5 @@
 //! Inputs that have broken utilities like this one, from public reports. The numbers are those of
-//! the project's list of traps; a name says what is right.
+//! `README.md` beside this file; a name says what is right.
 
 mod batches;
 mod keys;
