@@ -34,6 +34,10 @@ impl Idempotency {
     /// [`FunctionResponseTypes: [ReportBatchItemFailures]`][partial]: without it Lambda deletes
     /// every message of a batch that returns at all.
     ///
+    /// A panic of the handler is that message's failure, if the function is built with
+    /// `panic = "unwind"`. That is Cargo's default, but not `cargo lambda`'s for releases: set it in
+    /// `[profile.release]`, or a panic ends the process and the whole batch comes back.
+    ///
     /// [partial]: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
     ///
     /// ```no_run

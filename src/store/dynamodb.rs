@@ -68,6 +68,19 @@ struct Partition {
 }
 
 impl DynamoDbStore {
+    /// The IAM actions that the function's role needs on the table of records, and no others:
+    /// release, a read where an answer shows no record, claim, commit. A transaction is
+    /// [authorised by the actions of its writes][iam], so your own tables need theirs:
+    /// `dynamodb:ConditionCheckItem` for a check.
+    ///
+    /// [iam]: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
+    pub const ACTIONS: [&'static str; 4] = [
+        "dynamodb:DeleteItem",
+        "dynamodb:GetItem",
+        "dynamodb:PutItem",
+        "dynamodb:UpdateItem",
+    ];
+
     /// A store in this table.
     pub fn new(client: Client, table: impl Into<String>) -> Self {
         Self {

@@ -2,18 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use lambda_idempotency::DynamoDbStore;
 use serde_json::Value;
 
 use crate::template::{Resource, Template};
 
 /// What the library calls on the idempotency table. `TransactWriteItems` is authorised by the actions
 /// of the writes in it.
-pub const LIBRARY_ACTIONS: [&str; 4] = [
-    "dynamodb:DeleteItem",
-    "dynamodb:GetItem",
-    "dynamodb:PutItem",
-    "dynamodb:UpdateItem",
-];
+pub const LIBRARY_ACTIONS: [&str; 4] = DynamoDbStore::ACTIONS;
 
 /// What Lambda does with the function's role to read a queue.
 pub const QUEUE_ACTIONS: [&str; 3] = [
