@@ -17,6 +17,15 @@ fn worker(lab: &Lab, clock_off_by: i64) -> Idempotency {
         .unwrap()
 }
 
+/// The other worker takes the key over, and pays.
+async fn pays(lab: &Lab, other: &Idempotency) {
+    let deadline = lab.clock.now() + Duration::from_secs(60);
+    let done = other.run(KEY, &(), deadline, async |_| {
+        Ok(pay(&lab.tables, &lab.payment()).returning("paid".to_owned()))
+    });
+    assert_eq!(done.await.unwrap(), Done::Completed("paid".to_owned()));
+}
+
 /// Work that is overtaken: while it runs its lease ends, and another worker does this.
 async fn overtaken<Fut: Future<Output = ()> + Send>(
     lab: &Lab,
@@ -40,16 +49,7 @@ async fn overtaken<Fut: Future<Output = ()> + Send>(
 async fn a_late_commit_after_a_takeover_that_completed_is_a_duplicate_and_changes_nothing() {
     let lab = Lab::new().await;
     let other = worker(&lab, 31);
-    let take_over = async || {
-        let done = other.run(
-            KEY,
-            &(),
-            lab.clock.now() + Duration::from_secs(60),
-            async |_| Ok(pay(&lab.tables, &lab.payment()).returning("paid".to_owned())),
-        );
-        assert_eq!(done.await.unwrap(), Done::Completed("paid".to_owned()));
-    };
-    let late = overtaken(&lab, take_over, false).await.unwrap();
+    let late = overtaken(&lab, || pays(&lab, &other), false).await.unwrap();
     assert_eq!(late, Done::Duplicate(Some("paid".to_owned())));
     assert_eq!(lab.balance("a").await, 10);
     assert!(lab.item(&lab.tables.payments, "late").await.is_none());
@@ -59,14 +59,7 @@ async fn a_late_commit_after_a_takeover_that_completed_is_a_duplicate_and_change
 async fn a_late_release_after_a_takeover_that_completed_deletes_nothing() {
     let lab = Lab::new().await;
     let other = worker(&lab, 31);
-    let take_over = async || {
-        let deadline = lab.clock.now() + Duration::from_secs(60);
-        let done = other.run(KEY, &(), deadline, async |_| {
-            Ok(pay(&lab.tables, &lab.payment()).returning("paid".to_owned()))
-        });
-        assert_eq!(done.await.unwrap(), Done::Completed("paid".to_owned()));
-    };
-    let late = overtaken(&lab, take_over, true).await.unwrap();
+    let late = overtaken(&lab, || pays(&lab, &other), true).await.unwrap();
     assert_eq!(late, Done::Duplicate(Some("paid".to_owned())));
     assert_eq!(lab.record(KEY).await.unwrap()["status"], text("COMPLETED"));
     assert_eq!(lab.balance("a").await, 10);
