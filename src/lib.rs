@@ -43,6 +43,8 @@
 //! `aws-sdk-dynamodb` 1.x, `aws_lambda_events` 1.x and `lambda_runtime` 1.x are part of the public
 //! API. The crate installs no `tracing` subscriber and chooses no HTTPS stack.
 
+mod builder;
+mod claim;
 mod clock;
 mod delivery;
 mod engine;
@@ -60,12 +62,14 @@ pub mod store;
 mod transaction;
 mod write;
 
+pub use builder::IdempotencyBuilder;
+pub use claim::Claim;
 pub use clock::{Clock, SystemClock};
 pub use delivery::{Attribute, Delivery};
 pub use envelope::Envelope;
 pub use error::Error;
 pub use handler::{Attempt, Handler, HandlerError, Message};
-pub use idempotency::{Done, Idempotency, IdempotencyBuilder};
+pub use idempotency::{Done, Idempotency};
 pub use key::{Key, MissingKey};
 pub use observe::{Observer, Outcome, Reason, Report};
 pub use record::Retention;

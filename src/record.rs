@@ -42,6 +42,16 @@ impl Record {
         }
     }
 
+    /// Whether a claim may replace the record: its retention has ended, or it is in progress and its
+    /// lease has. One that is in progress with no lease is held until it expires.
+    pub fn is_free(&self, now: Moment) -> bool {
+        let is_expired = self.expiration.is_some_and(|end| end < now.seconds);
+        let lease_ended = self
+            .lease
+            .is_some_and(|lease| lease.until_millis < now.millis);
+        is_expired || (self.status == Status::InProgress && lease_ended)
+    }
+
     pub(crate) fn is_held_by(&self, token: &FencingToken) -> bool {
         self.token.as_ref() == Some(token)
     }
@@ -110,6 +120,25 @@ impl Lease {
     /// The end in milliseconds since the epoch.
     pub fn as_millis(self) -> u64 {
         self.until_millis
+    }
+}
+
+/// A time in the two units that records are kept in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Moment {
+    /// Seconds since the epoch, as expirations are.
+    pub seconds: u64,
+    /// Milliseconds since the epoch, as leases are.
+    pub millis: u64,
+}
+
+impl Moment {
+    /// This time; fractions of a unit are dropped.
+    pub fn at(time: SystemTime) -> Self {
+        Self {
+            seconds: epoch_seconds(time),
+            millis: epoch_millis(time),
+        }
     }
 }
 

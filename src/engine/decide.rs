@@ -1,8 +1,9 @@
-//! What a record that refused a request means for the attempt. Pure: the tables of DESIGN.md.
+//! From what a record means to what the attempt comes to.
 
 use super::Finish;
 use crate::error::{Error, ErrorKind};
-use crate::record::{FencingToken, Fingerprint, Record, Status};
+use crate::record::Record;
+use crate::store::Refusal;
 
 /// What to do after the claim was refused.
 #[derive(Debug)]
@@ -14,41 +15,24 @@ pub(super) enum AfterClaim {
 }
 
 /// The claim was refused by this record.
-pub(super) fn refused_claim(
-    record: &Record,
-    mine: &FencingToken,
-    fingerprint: Option<&Fingerprint>,
-) -> Result<AfterClaim, Error> {
-    if record.status == Status::InProgress && record.is_held_by(mine) {
-        return Ok(AfterClaim::Run);
-    }
-    if record.contradicts(fingerprint) {
-        return Err(payload_mismatch());
-    }
-    match record.status {
-        Status::Completed => Ok(AfterClaim::Finish(Finish::Duplicate {
-            data: record.data.clone(),
-        })),
-        // With no lease it is held until it expires: it is never treated as free.
-        Status::InProgress => Err(in_progress()),
+pub(super) fn after_claim(refusal: Refusal, record: Record) -> Result<AfterClaim, Error> {
+    match refusal {
+        Refusal::Landed => Ok(AfterClaim::Run),
+        Refusal::Duplicate => Ok(AfterClaim::Finish(Finish::Duplicate { data: record.data })),
+        Refusal::PayloadMismatch => Err(payload_mismatch()),
+        Refusal::InProgress | Refusal::LeaseLost => Err(in_progress()),
     }
 }
 
-/// A commit or a release was refused by this record: what it means if the record is completed,
-/// `None` if it is not.
-pub(super) fn completed(
-    record: &Record,
-    mine: &FencingToken,
-    fingerprint: Option<&Fingerprint>,
-) -> Option<Result<Finish, Error>> {
-    let data = record.data.clone();
-    match record.status {
-        Status::InProgress => None,
-        Status::Completed if record.is_held_by(mine) => {
-            Some(Ok(Finish::Completed { data, stale: false }))
-        }
-        Status::Completed if record.contradicts(fingerprint) => Some(Err(payload_mismatch())),
-        Status::Completed => Some(Ok(Finish::Duplicate { data })),
+/// A commit or a release was refused by this record: how the attempt ends, or `None` if the record
+/// is not completed.
+pub(super) fn finished(refusal: Refusal, record: Record) -> Option<Result<Finish, Error>> {
+    let data = record.data;
+    match refusal {
+        Refusal::Landed => Some(Ok(Finish::Completed { data, stale: false })),
+        Refusal::Duplicate => Some(Ok(Finish::Duplicate { data })),
+        Refusal::PayloadMismatch => Some(Err(payload_mismatch())),
+        Refusal::InProgress | Refusal::LeaseLost => None,
     }
 }
 
@@ -66,77 +50,4 @@ pub(super) fn in_progress() -> Error {
         ErrorKind::InProgress,
         "another attempt holds the key: try again later",
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::Lease;
-
-    fn token(name: &str) -> FencingToken {
-        FencingToken::new(name)
-    }
-
-    fn record(status: Status, token: Option<&str>, fingerprint: Option<&str>) -> Record {
-        let mut record = Record::new(status);
-        record.token = token.map(FencingToken::new);
-        record.fingerprint = fingerprint.map(Fingerprint::new);
-        record.data = Some("7".into());
-        record
-    }
-
-    #[test]
-    fn a_refused_claim_is_decided_by_the_table() {
-        let ours = Fingerprint::new("f");
-        let decide = |record: &Record| refused_claim(record, &token("mine"), Some(&ours));
-
-        let landed = record(Status::InProgress, Some("mine"), Some("f"));
-        assert!(matches!(decide(&landed), Ok(AfterClaim::Run)));
-
-        for fingerprint in [Some("f"), None] {
-            let done = record(Status::Completed, Some("other"), fingerprint);
-            let duplicate = decide(&done).unwrap();
-            assert!(matches!(
-                duplicate,
-                AfterClaim::Finish(Finish::Duplicate { data: Some(data) }) if data == "7"
-            ));
-        }
-        for status in [Status::Completed, Status::InProgress] {
-            let other = record(status, Some("other"), Some("g"));
-            assert!(decide(&other).unwrap_err().is_payload_mismatch());
-        }
-        let mut held = record(Status::InProgress, Some("other"), Some("f"));
-        assert!(decide(&held).unwrap_err().is_in_progress());
-        held.lease = Some(Lease::until_millis(0));
-        assert!(decide(&held).unwrap_err().is_in_progress());
-        held.token = None;
-        assert!(decide(&held).unwrap_err().is_in_progress());
-    }
-
-    #[test]
-    fn without_a_fingerprint_any_payload_is_a_duplicate() {
-        let done = record(Status::Completed, Some("other"), Some("g"));
-        let decided = refused_claim(&done, &token("mine"), None).unwrap();
-        assert!(matches!(
-            decided,
-            AfterClaim::Finish(Finish::Duplicate { .. })
-        ));
-    }
-
-    #[test]
-    fn a_completed_record_is_mine_another_s_or_another_payload_s() {
-        let ours = Fingerprint::new("f");
-        let decide = |record: &Record| completed(record, &token("mine"), Some(&ours));
-        assert!(matches!(
-            decide(&record(Status::Completed, Some("mine"), Some("f"))),
-            Some(Ok(Finish::Completed { data: Some(_), .. }))
-        ));
-        assert!(matches!(
-            decide(&record(Status::Completed, Some("other"), Some("f"))),
-            Some(Ok(Finish::Duplicate { data: Some(_) }))
-        ));
-        let mismatch = decide(&record(Status::Completed, Some("other"), Some("g")));
-        assert!(mismatch.unwrap().unwrap_err().is_payload_mismatch());
-        assert!(decide(&record(Status::InProgress, Some("other"), Some("f"))).is_none());
-    }
 }

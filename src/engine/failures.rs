@@ -79,3 +79,11 @@ pub(super) fn impossible(write: Option<usize>, writes: &[Write], error: StoreErr
     )
     .with_source(error)
 }
+
+/// A store that answers for a record in a commit that has none.
+pub(super) fn record_of_none() -> Error {
+    Error::new(
+        ErrorKind::Unknown,
+        "the store speaks of a record, and the commit had none: what it did is not known",
+    )
+}

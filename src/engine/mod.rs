@@ -2,9 +2,12 @@
 //!
 //! DESIGN.md has the tables that this follows. Nothing here knows of SQS or of DynamoDB.
 
+mod commit;
 mod decide;
 mod failures;
+mod requests;
 mod run;
+mod settle;
 mod times;
 
 use std::sync::Arc;
@@ -13,6 +16,7 @@ use std::time::Duration;
 pub(crate) use self::failures::panicked;
 use self::run::Run;
 pub(crate) use self::times::{LONGEST_AHEAD, Times, is_believable, left};
+use crate::claim::Claim;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::handler::{Attempt, HandlerError};
@@ -25,6 +29,7 @@ use crate::transaction::{Prepared, TransactionError};
 pub(crate) struct Engine {
     pub(crate) store: Arc<dyn ErasedStore>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) claim: Claim,
     pub(crate) retention: Retention,
     pub(crate) lease_at_least: Duration,
     pub(crate) commit_reserve: Duration,
@@ -83,6 +88,8 @@ pub(crate) enum Protection {
     Record {
         record_id: Arc<str>,
         fingerprint: Option<Fingerprint>,
+        /// It was received before, so that it may have been done. Only a hint.
+        may_be_done: bool,
     },
     /// There is no key: the writes are one transaction, and nothing remembers it. The id stands in
     /// where one is needed for calls downstream.

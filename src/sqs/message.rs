@@ -171,6 +171,10 @@ impl<H: Handler<B>, B: Send + 'static> Processor<H, B> {
         let protection = Protection::Record {
             record_id: id,
             fingerprint: readied.fingerprint.clone(),
+            may_be_done: readied
+                .delivery
+                .receive_count()
+                .is_some_and(|count| count > 1),
         };
         Verdict::Ended(self.attempt(readied, protection, invocation).await)
     }

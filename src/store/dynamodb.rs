@@ -1,39 +1,34 @@
 //! The store on DynamoDB: builds each request, and hands each error to [`classify`].
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
-use aws_sdk_dynamodb::error::ProvideErrorMetadata;
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+    Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 
 use super::Store;
-use super::answer::{ClaimAnswer, CommitAnswer, ReleaseAnswer, Seen, StoreError};
+use super::answer::{ClaimAnswer, CommitAnswer, Failure, ReleaseAnswer, Seen, StoreError};
 use super::classify;
 use super::item::AttributeNames;
+use super::layout::{CompletingWrite, Layout, Partition};
 use super::request::{ClaimRequest, CommitRequest, Completion, ReleaseRequest};
-use crate::record::Status;
 use crate::write::{Item, Write};
 
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const DEFAULT_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 const DEFAULT_ATTEMPTS: u32 = 2;
-
-const CLAIM_CONDITION: &str = "attribute_not_exists(#id) OR #expiration < :now_seconds \
-     OR (#status = :in_progress AND #lease < :now_millis)";
-const HOLDS: &str = "#status = :in_progress AND #token = :token";
-const COMPLETE: &str = "SET #status = :completed, #expiration = :expiration REMOVE #lease";
-const COMPLETE_WITH_DATA: &str =
-    "SET #status = :completed, #expiration = :expiration, #data = :data REMOVE #lease";
 
 /// Records in a DynamoDB table with an `id` (string) as its partition key and TTL on `expiration`.
 ///
@@ -51,20 +46,10 @@ const COMPLETE_WITH_DATA: &str =
 #[derive(Clone)]
 pub struct DynamoDbStore {
     client: Client,
-    table: String,
-    names: AttributeNames,
-    partition: Option<Partition>,
+    layout: Layout,
     connect_timeout: Duration,
     attempt_timeout: Duration,
     attempts: u32,
-}
-
-/// The static partition key of a table whose sort key is the record's id.
-#[derive(Clone, Debug)]
-struct Partition {
-    attribute: String,
-    value: String,
-    sort_attribute: String,
 }
 
 impl DynamoDbStore {
@@ -85,9 +70,11 @@ impl DynamoDbStore {
     pub fn new(client: Client, table: impl Into<String>) -> Self {
         Self {
             client,
-            table: table.into(),
-            names: AttributeNames::default(),
-            partition: None,
+            layout: Layout {
+                table: table.into(),
+                names: AttributeNames::default(),
+                partition: None,
+            },
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             attempt_timeout: DEFAULT_ATTEMPT_TIMEOUT,
             attempts: DEFAULT_ATTEMPTS,
@@ -98,7 +85,7 @@ impl DynamoDbStore {
     /// Other names for the attributes.
     #[must_use]
     pub fn attribute_names(mut self, names: AttributeNames) -> Self {
-        self.names = names;
+        self.layout.names = names;
         self
     }
 
@@ -114,7 +101,7 @@ impl DynamoDbStore {
         partition_value: impl Into<String>,
         sort_attribute: impl Into<String>,
     ) -> Self {
-        self.partition = Some(Partition {
+        self.layout.partition = Some(Partition {
             attribute: partition_attribute.into(),
             value: partition_value.into(),
             sort_attribute: sort_attribute.into(),
@@ -162,89 +149,73 @@ impl DynamoDbStore {
         self
     }
 
-    /// Where the record's id is: the partition key, or the sort key of a composite one.
-    fn id_attribute(&self) -> &str {
-        match &self.partition {
-            Some(partition) => &partition.sort_attribute,
-            None => &self.names.id,
-        }
-    }
-
-    fn key(&self, record_id: &str) -> Item {
-        let mut key = HashMap::with_capacity(2);
-        key.insert(self.id_attribute().to_owned(), text(record_id));
-        if let Some(partition) = &self.partition {
-            key.insert(partition.attribute.clone(), text(&partition.value));
-        }
-        key
-    }
-
-    fn claimed_item(&self, request: &ClaimRequest) -> Item {
-        let mut item = self.key(&request.record_id);
-        let names = &self.names;
-        item.insert(names.status.clone(), text(Status::InProgress.as_str()));
-        item.insert(names.token.clone(), text(request.token.as_str()));
-        item.insert(names.lease.clone(), number(request.lease.as_millis()));
-        item.insert(names.expiration.clone(), number(request.expiration));
-        if let Some(fingerprint) = &request.fingerprint {
-            item.insert(names.fingerprint.clone(), text(fingerprint.as_str()));
-        }
-        item
-    }
-
-    /// The update that completes a record, for a transaction or alone.
-    fn completion(&self, completion: &Completion) -> CompletionUpdate {
-        let names = &self.names;
-        let mut placeholders = HashMap::from([
-            ("#status".to_owned(), names.status.clone()),
-            ("#expiration".to_owned(), names.expiration.clone()),
-            ("#lease".to_owned(), names.lease.clone()),
-            ("#token".to_owned(), names.token.clone()),
-        ]);
-        let mut values = HashMap::from([
-            (":completed".to_owned(), text(Status::Completed.as_str())),
-            (":in_progress".to_owned(), text(Status::InProgress.as_str())),
-            (":expiration".to_owned(), number(completion.expiration)),
-            (":token".to_owned(), text(completion.token.as_str())),
-        ]);
-        let expression = match &completion.data {
-            Some(data) => {
-                placeholders.insert("#data".to_owned(), names.data.clone());
-                values.insert(":data".to_owned(), text(data));
-                COMPLETE_WITH_DATA
-            }
-            None => COMPLETE,
-        };
-        CompletionUpdate {
-            key: self.key(&completion.record_id),
-            expression,
-            placeholders,
-            values,
-        }
-    }
-
     async fn complete_alone(&self, completion: &Completion) -> CommitAnswer {
-        let update = self.completion(completion);
+        let action = match self.completing_action(completion) {
+            Ok(action) => action,
+            Err(error) => return CommitAnswer::Failed(error),
+        };
+        if let Some(put) = action.put {
+            let answer = self
+                .client
+                .put_item()
+                .table_name(put.table_name)
+                .set_item(Some(put.item))
+                .set_condition_expression(put.condition_expression)
+                .set_expression_attribute_names(put.expression_attribute_names)
+                .set_expression_attribute_values(put.expression_attribute_values)
+                .set_return_values_on_condition_check_failure(
+                    put.return_values_on_condition_check_failure,
+                )
+                .send()
+                .await;
+            let refusal = |error: &PutItemError| match error {
+                PutItemError::ConditionalCheckFailedException(refusal) => {
+                    Some(self.seen(refusal.item()))
+                }
+                _ => None,
+            };
+            return self.completed_alone(answer.map(drop), refusal);
+        }
+        let Some(update) = action.update else {
+            let error = "the write of the record has no action";
+            return CommitAnswer::Failed(StoreError::new(Failure::Rejected, error));
+        };
         let answer = self
             .client
             .update_item()
-            .table_name(&self.table)
+            .table_name(update.table_name)
             .set_key(Some(update.key))
-            .update_expression(update.expression)
-            .condition_expression(HOLDS)
-            .set_expression_attribute_names(Some(update.placeholders))
-            .set_expression_attribute_values(Some(update.values))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .update_expression(update.update_expression)
+            .set_condition_expression(update.condition_expression)
+            .set_expression_attribute_names(update.expression_attribute_names)
+            .set_expression_attribute_values(update.expression_attribute_values)
+            .set_return_values_on_condition_check_failure(
+                update.return_values_on_condition_check_failure,
+            )
             .send()
             .await;
-        let error = match answer {
-            Ok(_) => return CommitAnswer::Committed,
-            Err(error) => error,
+        let refusal = |error: &UpdateItemError| match error {
+            UpdateItemError::ConditionalCheckFailedException(refusal) => {
+                Some(self.seen(refusal.item()))
+            }
+            _ => None,
         };
-        if let Some(UpdateItemError::ConditionalCheckFailedException(refusal)) =
-            error.as_service_error()
-        {
-            return CommitAnswer::RecordRefused(self.seen(refusal.item()));
+        self.completed_alone(answer.map(drop), refusal)
+    }
+
+    fn completed_alone<E>(
+        &self,
+        answer: Result<(), SdkError<E, HttpResponse>>,
+        refusal: impl FnOnce(&E) -> Option<Seen>,
+    ) -> CommitAnswer
+    where
+        E: ProvideErrorMetadata + StdError + Send + Sync + 'static,
+    {
+        let Err(error) = answer else {
+            return CommitAnswer::Committed;
+        };
+        if let Some(seen) = error.as_service_error().and_then(refusal) {
+            return CommitAnswer::RecordRefused(seen);
         }
         let impossible = classify::is_impossible(error.code());
         let error = classify::store_error(&self.of_table("completing the record"), error);
@@ -255,29 +226,50 @@ impl DynamoDbStore {
         }
     }
 
+    /// The write that completes a record, for a transaction or alone.
+    fn completing_action(&self, completion: &Completion) -> Result<TransactWriteItem, StoreError> {
+        let action = TransactWriteItem::builder();
+        let all_old = ReturnValuesOnConditionCheckFailure::AllOld;
+        let built = match self.layout.completing_write(completion) {
+            CompletingWrite::Update {
+                key,
+                update,
+                condition,
+            } => Update::builder()
+                .table_name(&self.layout.table)
+                .set_key(Some(key))
+                .update_expression(update.text)
+                .condition_expression(condition)
+                .set_expression_attribute_names(Some(update.names))
+                .set_expression_attribute_values(Some(update.values))
+                .return_values_on_condition_check_failure(all_old)
+                .build()
+                .map(|update| action.update(update)),
+            CompletingWrite::Put { item, condition } => Put::builder()
+                .table_name(&self.layout.table)
+                .set_item(Some(item))
+                .condition_expression(condition.text)
+                .set_expression_attribute_names(Some(condition.names))
+                .set_expression_attribute_values(Some(condition.values))
+                .return_values_on_condition_check_failure(all_old)
+                .build()
+                .map(|put| action.put(put)),
+        };
+        built.map(|action| action.build()).map_err(|error| {
+            StoreError::new(
+                Failure::Rejected,
+                "the write of the record could not be built",
+            )
+            .with_source(error)
+        })
+    }
+
     async fn transact(&self, request: &CommitRequest) -> CommitAnswer {
         let mut actions = Vec::with_capacity(request.writes.len() + 1);
         if let Some(completion) = &request.completion {
-            let update = self.completion(completion);
-            let update = Update::builder()
-                .table_name(&self.table)
-                .set_key(Some(update.key))
-                .update_expression(update.expression)
-                .condition_expression(HOLDS)
-                .set_expression_attribute_names(Some(update.placeholders))
-                .set_expression_attribute_values(Some(update.values))
-                .return_values_on_condition_check_failure(
-                    ReturnValuesOnConditionCheckFailure::AllOld,
-                )
-                .build();
-            match update {
-                Ok(update) => actions.push(TransactWriteItem::builder().update(update).build()),
-                Err(error) => {
-                    let failed = "the update of the record could not be built";
-                    return CommitAnswer::Failed(
-                        StoreError::new(super::Failure::Rejected, failed).with_source(error),
-                    );
-                }
+            match self.completing_action(completion) {
+                Ok(action) => actions.push(action),
+                Err(error) => return CommitAnswer::Failed(error),
             }
         }
         actions.extend(request.writes.iter().map(|write| write.action().clone()));
@@ -297,7 +289,8 @@ impl DynamoDbStore {
         {
             let reasons = cancelled.cancellation_reasons();
             let has_record = request.completion.is_some();
-            let answer = classify::cancelled(reasons, has_record, &request.writes, &self.names);
+            let answer =
+                classify::cancelled(reasons, has_record, &request.writes, &self.layout.names);
             if let Some(answer) = answer {
                 return answer;
             }
@@ -315,11 +308,14 @@ impl DynamoDbStore {
 
     /// A request's name for errors: DynamoDB's own words name no table.
     fn of_table(&self, request: &str) -> String {
-        format!("{request} in the table {:?}", self.table)
+        format!("{request} in the table {:?}", self.layout.table)
     }
 
     fn of_commit(&self, request: &CommitRequest) -> String {
-        let record = request.completion.iter().map(|_| self.table.as_str());
+        let record = request
+            .completion
+            .iter()
+            .map(|_| self.layout.table.as_str());
         let tables: BTreeSet<&str> = record
             .chain(request.writes.iter().map(Write::table))
             .collect();
@@ -330,35 +326,23 @@ impl DynamoDbStore {
     /// What a refusal shows of the record.
     fn seen(&self, item: Option<&Item>) -> Seen {
         match item {
-            Some(item) if !item.is_empty() => self.names.read(item),
+            Some(item) if !item.is_empty() => self.layout.names.read(item),
             _ => Seen::Nothing,
         }
     }
 }
 
-struct CompletionUpdate {
-    key: Item,
-    expression: &'static str,
-    placeholders: HashMap<String, String>,
-    values: Item,
-}
-
 impl Store for DynamoDbStore {
     async fn claim(&self, request: &ClaimRequest) -> ClaimAnswer {
-        let names = &self.names;
+        let free = self.layout.free(request.now);
         let answer = self
             .client
             .put_item()
-            .table_name(&self.table)
-            .set_item(Some(self.claimed_item(request)))
-            .condition_expression(CLAIM_CONDITION)
-            .expression_attribute_names("#id", self.id_attribute())
-            .expression_attribute_names("#expiration", &names.expiration)
-            .expression_attribute_names("#status", &names.status)
-            .expression_attribute_names("#lease", &names.lease)
-            .expression_attribute_values(":now_seconds", number(request.now_seconds))
-            .expression_attribute_values(":now_millis", number(request.now_millis))
-            .expression_attribute_values(":in_progress", text(Status::InProgress.as_str()))
+            .table_name(&self.layout.table)
+            .set_item(Some(self.layout.claimed_item(request)))
+            .condition_expression(free.text)
+            .set_expression_attribute_names(Some(free.names))
+            .set_expression_attribute_values(Some(free.values))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .send()
             .await;
@@ -384,16 +368,15 @@ impl Store for DynamoDbStore {
     }
 
     async fn release(&self, request: &ReleaseRequest) -> ReleaseAnswer {
+        let held = self.layout.held(&request.token);
         let answer = self
             .client
             .delete_item()
-            .table_name(&self.table)
-            .set_key(Some(self.key(&request.record_id)))
-            .condition_expression(HOLDS)
-            .expression_attribute_names("#status", &self.names.status)
-            .expression_attribute_names("#token", &self.names.token)
-            .expression_attribute_values(":in_progress", text(Status::InProgress.as_str()))
-            .expression_attribute_values(":token", text(request.token.as_str()))
+            .table_name(&self.layout.table)
+            .set_key(Some(self.layout.key(&request.record_id)))
+            .condition_expression(held.text)
+            .set_expression_attribute_names(Some(held.names))
+            .set_expression_attribute_values(Some(held.values))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .send()
             .await;
@@ -413,8 +396,8 @@ impl Store for DynamoDbStore {
         let answer = self
             .client
             .get_item()
-            .table_name(&self.table)
-            .set_key(Some(self.key(record_id)))
+            .table_name(&self.layout.table)
+            .set_key(Some(self.layout.key(record_id)))
             .consistent_read(true)
             .send()
             .await;
@@ -428,7 +411,7 @@ impl Store for DynamoDbStore {
     }
 
     fn check(&self) -> Result<(), String> {
-        if self.table.trim().is_empty() {
+        if self.layout.table.trim().is_empty() {
             return Err(
                 "the name of the idempotency table is empty: is the environment variable \
                         that should hold it set?"
@@ -441,7 +424,7 @@ impl Store for DynamoDbStore {
         if self.connect_timeout.is_zero() || self.attempt_timeout.is_zero() {
             return Err("a time-out of the store is zero: no request could succeed".to_owned());
         }
-        let partition_key = match &self.partition {
+        let partition_key = match &self.layout.partition {
             Some(partition) if partition.value.is_empty() => {
                 return Err("the static partition key is empty: DynamoDB refuses that".to_owned());
             }
@@ -455,27 +438,19 @@ impl Store for DynamoDbStore {
                     .to_owned(),
             );
         }
-        self.names.check(self.id_attribute(), partition_key)
+        self.layout
+            .names
+            .check(self.layout.id_attribute(), partition_key)
     }
 }
 
 impl fmt::Debug for DynamoDbStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DynamoDbStore")
-            .field("table", &self.table)
-            .field("names", &self.names)
-            .field("partition", &self.partition)
+            .field("layout", &self.layout)
             .field("connect_timeout", &self.connect_timeout)
             .field("attempt_timeout", &self.attempt_timeout)
             .field("attempts", &self.attempts)
             .finish_non_exhaustive()
     }
-}
-
-fn text(text: impl Into<String>) -> AttributeValue {
-    AttributeValue::S(text.into())
-}
-
-fn number(number: u64) -> AttributeValue {
-    AttributeValue::N(number.to_string())
 }

@@ -34,6 +34,8 @@ mod classify;
 mod dynamodb;
 mod erased;
 mod item;
+mod layout;
+mod refusal;
 mod request;
 
 use std::future::Future;
@@ -43,8 +45,11 @@ pub use self::answer::{ClaimAnswer, CommitAnswer, Failure, ReleaseAnswer, Seen, 
 pub use self::dynamodb::DynamoDbStore;
 pub(crate) use self::erased::ErasedStore;
 pub use self::item::AttributeNames;
-pub use self::request::{ClaimRequest, CommitRequest, Completion, ReleaseRequest};
-pub use crate::record::{FencingToken, Fingerprint, Lease, Record, Status};
+pub use self::refusal::Refusal;
+pub use self::request::{
+    ClaimRequest, CommitRequest, Completion, CompletionCondition, ReleaseRequest,
+};
+pub use crate::record::{FencingToken, Fingerprint, Lease, Moment, Record, Status};
 
 /// A store of records with conditional writes.
 ///

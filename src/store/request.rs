@@ -2,13 +2,12 @@
 
 use std::fmt;
 
-use crate::record::{FencingToken, Fingerprint, Lease};
+use crate::record::{FencingToken, Fingerprint, Lease, Moment};
 use crate::write::Write;
 
-/// Takes a key for one attempt.
+/// Takes a key for one attempt, and replaces its record as a whole.
 ///
-/// Applies if there is no record, if its `expiration` is before `now_seconds`, or if it is in
-/// progress and its lease is before `now_millis`. It replaces the record as a whole.
+/// [`applies_to`](Self::applies_to) is the condition.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ClaimRequest {
@@ -22,10 +21,8 @@ pub struct ClaimRequest {
     pub expiration: u64,
     /// What the payload is, if that is asked for.
     pub fingerprint: Option<Fingerprint>,
-    /// The time that the condition compares expirations with: seconds since the epoch.
-    pub now_seconds: u64,
-    /// The time that the condition compares leases with: milliseconds since the epoch.
-    pub now_millis: u64,
+    /// The time that the condition compares expirations and leases with.
+    pub now: Moment,
 }
 
 /// Applies the writes of one message, and completes its record with them.
@@ -42,19 +39,36 @@ pub struct CommitRequest {
 
 /// How a record is completed.
 ///
-/// Applies if the record is in progress and `token` holds it. Removes the lease; leaves the
-/// fingerprint and the token.
+/// [`applies_to`](Self::applies_to) is the condition.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Completion {
     /// The record's id.
     pub record_id: String,
-    /// The claim that has to hold it.
+    /// The attempt whose work this is.
     pub token: FencingToken,
     /// When the record ends: seconds since the epoch.
     pub expiration: u64,
     /// The result as JSON text, if there is one.
     pub data: Option<String>,
+    /// What the payload is, if that is asked for.
+    pub fingerprint: Option<Fingerprint>,
+    /// Which record it applies to.
+    pub condition: CompletionCondition,
+}
+
+/// Which record a completion applies to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CompletionCondition {
+    /// One that is in progress under the token: the lease is removed, token and fingerprint stay.
+    Held,
+    /// None, or one that a claim may replace: the record is put as a whole, under the condition of
+    /// a claim. For [`Claim::AtCommit`](crate::Claim::AtCommit).
+    Free {
+        /// The time that the condition compares expirations and leases with.
+        now: Moment,
+    },
 }
 
 /// Deletes a record that is in progress and held by `token`.
@@ -65,6 +79,73 @@ pub struct ReleaseRequest {
     pub record_id: String,
     /// The claim that has to hold it.
     pub token: FencingToken,
+    /// What the payload is, if that is asked for: compared with a record that refuses.
+    pub fingerprint: Option<Fingerprint>,
+}
+
+impl ClaimRequest {
+    /// A claim that holds until `lease`, without a fingerprint.
+    pub fn new(
+        record_id: impl Into<String>,
+        token: FencingToken,
+        lease: Lease,
+        expiration: u64,
+        now: Moment,
+    ) -> Self {
+        Self {
+            record_id: record_id.into(),
+            token,
+            lease,
+            expiration,
+            fingerprint: None,
+            now,
+        }
+    }
+}
+
+impl CommitRequest {
+    /// A commit of these writes.
+    pub fn new(
+        completion: Option<Completion>,
+        client_token: impl Into<String>,
+        writes: Vec<Write>,
+    ) -> Self {
+        Self {
+            completion,
+            client_token: client_token.into(),
+            writes,
+        }
+    }
+}
+
+impl Completion {
+    /// A completion without a result and without a fingerprint.
+    pub fn new(
+        record_id: impl Into<String>,
+        token: FencingToken,
+        expiration: u64,
+        condition: CompletionCondition,
+    ) -> Self {
+        Self {
+            record_id: record_id.into(),
+            token,
+            expiration,
+            data: None,
+            fingerprint: None,
+            condition,
+        }
+    }
+}
+
+impl ReleaseRequest {
+    /// A release of this claim.
+    pub fn new(record_id: impl Into<String>, token: FencingToken) -> Self {
+        Self {
+            record_id: record_id.into(),
+            token,
+            fingerprint: None,
+        }
+    }
 }
 
 impl fmt::Debug for ClaimRequest {
@@ -72,7 +153,7 @@ impl fmt::Debug for ClaimRequest {
         f.debug_struct("ClaimRequest")
             .field("token", &self.token)
             .field("lease", &self.lease)
-            .field("now_millis", &self.now_millis)
+            .field("now", &self.now)
             .finish_non_exhaustive()
     }
 }
@@ -92,6 +173,7 @@ impl fmt::Debug for Completion {
         f.debug_struct("Completion")
             .field("token", &self.token)
             .field("expiration", &self.expiration)
+            .field("condition", &self.condition)
             .finish_non_exhaustive()
     }
 }

@@ -1,0 +1,103 @@
+//! After a failure: gives the key back, and finds out whether the work was committed after all.
+
+use std::error::Error as StdError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::requests::NoAnswer;
+use super::run::{Guard, Run};
+use super::times::Backoff;
+use super::{Finish, decide};
+use crate::error::{Error, ErrorKind};
+use crate::store::{Failure, ReleaseAnswer, ReleaseRequest, Seen};
+
+impl Run<'_> {
+    /// Gives the key back after a failure, and finds out whether the work was committed after all.
+    ///
+    /// `error` stands unless the record turns out to be completed.
+    pub(super) async fn settle(&self, error: Error, patience: Duration) -> Result<Finish, Error> {
+        match self.guard {
+            Guard::ClaimFirst => self.release(error, patience).await,
+            Guard::AtCommit { .. } if self.commit_was_sent.load(Ordering::Relaxed) => {
+                self.find_out(error, patience).await
+            }
+            // Nothing was sent, or nothing remembers what was.
+            Guard::AtCommit { .. } | Guard::None => Err(error),
+        }
+    }
+
+    /// Without a claim there is nothing to give back: the record says whether the commit landed.
+    async fn find_out(&self, error: Error, patience: Duration) -> Result<Finish, Error> {
+        let until = self.within(patience, self.times.stop_at);
+        match self.read(until).await {
+            Ok(Seen::Record(record)) => {
+                let refusal = self.completion(None).refused_by(&record);
+                decide::finished(refusal, record).unwrap_or(Err(error))
+            }
+            Ok(Seen::Nothing) => Err(error),
+            Ok(Seen::Unreadable(_)) | Err(_) => Err(self.unless_known(error)),
+        }
+    }
+
+    async fn release(&self, error: Error, patience: Duration) -> Result<Finish, Error> {
+        let request = ReleaseRequest {
+            record_id: self.record_id.to_string(),
+            token: self.token.clone(),
+            fingerprint: self.fingerprint.clone(),
+        };
+        let until = self.within(patience, self.times.stop_at);
+        let commit_was_sent = self.commit_was_sent.load(Ordering::Relaxed);
+        let mut backoff = Backoff::new();
+        while let Some(answer) = self.call(until, self.store().release(&request)).await {
+            let failure = match answer {
+                Ok(ReleaseAnswer::Released) => return Err(error),
+                Ok(ReleaseAnswer::Refused(seen)) => {
+                    let seen = match seen {
+                        // Before a commit was sent, a record that is not shown can't be ours.
+                        Seen::Nothing if commit_was_sent => self.read(until).await,
+                        seen => Ok(seen),
+                    };
+                    match seen {
+                        Ok(Seen::Record(record)) => {
+                            let refusal = request.refused_by(&record);
+                            return decide::finished(refusal, record).unwrap_or(Err(error));
+                        }
+                        Ok(Seen::Nothing) => return Err(error),
+                        Ok(Seen::Unreadable(_)) | Err(_) => break,
+                    }
+                }
+                Ok(ReleaseAnswer::Failed(failed)) => failed.failure(),
+                Err(NoAnswer) => break,
+            };
+            // A conflict is our own transaction, perhaps: it settles nothing.
+            if failure == Failure::Rejected || !self.pause(&mut backoff, until).await {
+                break;
+            }
+        }
+        if commit_was_sent {
+            return Err(self.unless_known(error));
+        }
+        Err(error)
+    }
+
+    /// Nothing is settled. Whatever the last answer to the commit was, an earlier try, of ours or of
+    /// the SDK, may have landed.
+    fn unless_known(&self, error: Error) -> Error {
+        if error.kind() == ErrorKind::Unknown {
+            error
+        } else {
+            self.not_known(error)
+        }
+    }
+
+    pub(super) fn not_known(&self, error: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
+        let what = if self.guard != Guard::None {
+            "it is not known whether the commit was applied; the next delivery, or a call with the \
+             same key, finds out"
+        } else {
+            "it is not known whether the writes were applied; without a key nothing remembers them, \
+             and the next delivery writes again"
+        };
+        Error::new(ErrorKind::Unknown, what).with_source(error)
+    }
+}
