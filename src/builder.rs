@@ -10,8 +10,8 @@ use crate::clock::{Clock, SystemClock};
 use crate::engine::{self, Engine};
 use crate::error::{Error, ErrorKind};
 use crate::idempotency::{Idempotency, Shared};
+use crate::items::KeyAttributes;
 use crate::key::check_consumer;
-use crate::limits::KeyAttributes;
 use crate::observe::Observer;
 use crate::record::Retention;
 use crate::store::Store;
@@ -216,7 +216,6 @@ impl IdempotencyBuilder {
                 engine: Engine {
                     store: self.store,
                     clock: self.clock,
-                    claim: self.claim,
                     retention: self.retention,
                     lease_at_least: self.lease_at_least,
                     commit_reserve: self.commit_reserve,
@@ -224,6 +223,7 @@ impl IdempotencyBuilder {
                     key_attributes: self.key_attributes,
                 },
                 consumer: consumer.into(),
+                claim: self.claim,
                 observer: self.observer,
                 default_time: self.default_time,
                 log_keys: self.log_keys,

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tracing::Instrument as _;
 
+use crate::claim::Claim;
 use crate::engine::{self, Ended, Engine, Finish, Protection, Times, WorkError};
 use crate::error::{Error, ErrorKind};
 use crate::handler::{Attempt, HandlerError};
@@ -44,6 +45,7 @@ pub struct Idempotency {
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) consumer: Arc<str>,
+    pub(crate) claim: Claim,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) default_time: Duration,
     pub(crate) log_keys: bool,
@@ -118,6 +120,7 @@ impl Idempotency {
             let protection = Protection::Record {
                 record_id: Arc::clone(&record_id),
                 fingerprint,
+                claim: shared.claim,
                 may_be_done: false,
             };
             let times = shared.times(deadline);
@@ -128,7 +131,7 @@ impl Idempotency {
                 check_readable::<T::Result>(&prepared)?;
                 Ok::<_, WorkError>(prepared)
             };
-            Ok(shared.engine.attempt(protection, times, work).await)
+            Ok(shared.engine.attempt(protection, times, None, work).await)
         }
         .instrument(span.clone())
         .await;

@@ -52,6 +52,7 @@ mod envelope;
 mod error;
 mod handler;
 mod idempotency;
+mod items;
 mod json;
 mod key;
 mod limits;

@@ -3,25 +3,24 @@
 //! [Limits](https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html):
 //! 100 actions and 4 MB a transaction, 400 KB an item, and no item twice. One action is the record.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::HashSet;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use crate::json;
+use crate::items::{self, KeyAttributes};
 use crate::write::{Item, Write};
 
-const MAX_WRITES: usize = 99;
-const MAX_TRANSACTION_BYTES: usize = 4 * 1024 * 1024;
+/// Actions in one transaction.
+pub(crate) const MAX_ACTIONS: usize = 100;
+const MAX_WRITES: usize = MAX_ACTIONS - 1;
+pub(crate) const MAX_TRANSACTION_BYTES: usize = 4 * 1024 * 1024;
 const MAX_ITEM_BYTES: usize = 400 * 1024;
 
 /// What a record holds beside the result: names, key, token, fingerprint, times.
-const RECORD_OVERHEAD_BYTES: usize = 2 * 1024;
+pub(crate) const RECORD_OVERHEAD_BYTES: usize = 2 * 1024;
 
 /// A number takes a byte for two significant digits and one more.
 const SMALLEST_NUMBER_BYTES: usize = 2;
-
-/// The key attributes of tables, by table.
-pub(crate) type KeyAttributes = HashMap<String, BTreeSet<String>>;
 
 /// Checks the writes of one transaction; the error is a sentence that names the write.
 pub(crate) fn check(writes: &[Write], known_keys: &KeyAttributes) -> Result<(), String> {
@@ -67,13 +66,7 @@ pub(crate) fn check_result(json: &str, writes: &[Write]) -> Result<(), String> {
 }
 
 fn check_total(writes: &[Write], result_bytes: usize) -> Result<(), String> {
-    let total = result_bytes
-        + writes
-            .iter()
-            .map(|write| {
-                bytes_of_item(write.item().or(write.key())) + bytes_of_item(write.new_values())
-            })
-            .sum::<usize>();
+    let total = result_bytes + bytes_of(writes);
     if total > MAX_TRANSACTION_BYTES {
         return Err(format!(
             "the transaction has about {total} bytes: DynamoDB takes {MAX_TRANSACTION_BYTES}"
@@ -82,53 +75,29 @@ fn check_total(writes: &[Write], result_bytes: usize) -> Result<(), String> {
     Ok(())
 }
 
+/// About what the writes count for the limit of a transaction, beside their record.
+pub(crate) fn bytes_of(writes: &[Write]) -> usize {
+    writes
+        .iter()
+        .map(|write| {
+            bytes_of_item(write.item().or(write.key())) + bytes_of_item(write.new_values())
+        })
+        .sum()
+}
+
 fn check_no_item_twice(writes: &[Write], known_keys: &KeyAttributes) -> Result<(), String> {
-    let mut keys = known_keys.clone();
-    for write in writes {
-        if let Some(key) = write.key() {
-            let names = key.keys().cloned().collect();
-            // What a key consists of is known best from a key.
-            keys.insert(write.table().to_owned(), names);
-        }
-    }
     let mut seen = HashSet::new();
-    for (at, write) in writes.iter().enumerate() {
-        let Some(names) = keys.get(write.table()) else {
-            continue;
-        };
-        let Some(item) = write.item().or(write.key()) else {
-            continue;
-        };
-        let key: BTreeMap<&String, Comparable<'_>> = names
-            .iter()
-            .filter_map(|name| Some((name, comparable(item.get(name)?)?)))
-            .collect();
-        // A put that lacks a key attribute is DynamoDB's to refuse.
-        if key.len() == names.len() && !seen.insert((write.table(), key)) {
+    for (at, item) in items::touched(writes, known_keys).into_iter().enumerate() {
+        if item.is_some_and(|item| !seen.insert(item)) {
+            let write = writes.get(at);
             return Err(format!(
-                "write {at}, a {write:?}, is the second on the same item: DynamoDB takes one write \
-                 or check an item in a transaction; join them into one"
+                "write {at}, a {}, is the second on the same item: DynamoDB takes one write \
+                 or check an item in a transaction; join them into one",
+                write.map_or_else(String::new, |write| format!("{write:?}"))
             ));
         }
     }
     Ok(())
-}
-
-/// A key attribute's value, such that two are equal if DynamoDB takes them for the same.
-#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Comparable<'a> {
-    Text(&'a str),
-    Number(String),
-    Bytes(&'a [u8]),
-}
-
-fn comparable(value: &AttributeValue) -> Option<Comparable<'_>> {
-    match value {
-        AttributeValue::S(text) => Some(Comparable::Text(text)),
-        AttributeValue::N(number) => Some(Comparable::Number(json::decimal(number))),
-        AttributeValue::B(bytes) => Some(Comparable::Bytes(bytes.as_ref())),
-        _ => None,
-    }
 }
 
 /// No more than DynamoDB [counts][sizes]: what this refuses, DynamoDB refuses too.

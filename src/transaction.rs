@@ -8,7 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
 
-use crate::limits::{self, KeyAttributes};
+use crate::items::KeyAttributes;
+use crate::limits;
 use crate::write::Write;
 
 /// Each is a transaction of its own, and has a number in its client token.

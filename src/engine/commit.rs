@@ -1,8 +1,10 @@
 //! The commit of one attempt: each body in turn, each sent until its answer is known.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
+use super::group::{Answered, Expected};
 use super::requests::{NO_ANSWER, NoAnswer};
 use super::run::{Guard, Run};
 use super::times::Backoff;
@@ -13,26 +15,32 @@ use crate::transaction::Prepared;
 use crate::write::Write;
 
 impl Run<'_> {
-    pub(super) async fn commit(&self, prepared: Prepared) -> Result<Finish, Error> {
+    /// The first try goes with those of other messages, where it is `expected`.
+    pub(super) async fn commit(
+        &self,
+        prepared: Prepared,
+        mut expected: Option<Expected<'_>>,
+    ) -> Result<Finish, Error> {
         let until = self.times.commit_until(self.now());
         let mut body = prepared;
         let mut stale = false;
         // Each body that is tried in turn goes under a client token of its own.
         let mut body_number = 0;
         loop {
-            let request = CommitRequest {
+            let request = Arc::new(CommitRequest {
                 completion: match self.guard {
                     Guard::None => None,
                     Guard::ClaimFirst | Guard::AtCommit { .. } => Some(self.completion(body.data)),
                 },
                 client_token: format!("{}-{body_number}", self.token.as_str()),
                 writes: body.writes,
-            };
+            });
             body_number += 1;
-            let answer = self.send_commit(&request, until).await;
+            let answer = self.send_commit(&request, until, expected.take()).await;
             match answer {
                 Sent::Committed => {
-                    let data = request.completion.and_then(|completion| completion.data);
+                    let completion = Arc::unwrap_or_clone(request).completion;
+                    let data = completion.and_then(|completion| completion.data);
                     return Ok(Finish::Completed { data, stale });
                 }
                 Sent::RecordRefused(seen) => {
@@ -69,11 +77,21 @@ impl Run<'_> {
     }
 
     /// Sends one and the same commit until its answer is known or the time is up.
-    async fn send_commit(&self, request: &CommitRequest, until: SystemTime) -> Sent {
+    async fn send_commit(
+        &self,
+        request: &Arc<CommitRequest>,
+        until: SystemTime,
+        mut expected: Option<Expected<'_>>,
+    ) -> Sent {
         let mut backoff = Backoff::new();
         let mut may_have_landed = false;
         let mut last = None;
-        while let Some(answer) = self.call(until, self.store().commit(request)).await {
+        loop {
+            let answer = match expected.take() {
+                Some(expected) => self.hand_in(until, expected, request).await,
+                None => self.call(until, self.store().commit(request)).await,
+            };
+            let Some(answer) = answer else { break };
             self.commit_was_sent.store(true, Ordering::Relaxed);
             let error = match answer {
                 Ok(CommitAnswer::Committed) => return Sent::Committed,
@@ -133,6 +151,24 @@ impl Run<'_> {
                     failures::store_failed("the commit failed, and nothing was written", error)
                 }
             }
+        })
+    }
+
+    /// Has the commit sent with those of other messages; `None` if there is no time.
+    async fn hand_in(
+        &self,
+        until: SystemTime,
+        expected: Expected<'_>,
+        request: &Arc<CommitRequest>,
+    ) -> Option<Result<CommitAnswer, NoAnswer>> {
+        let answer = expected.hand_in(Arc::clone(request));
+        let answered = self.within_time(until, Box::pin(answer)).await?;
+        Some(match answered {
+            Ok(Some(Answered { answer, requests })) => {
+                self.requests.fetch_add(requests, Ordering::Relaxed);
+                Ok(answer)
+            }
+            Ok(None) | Err(NoAnswer) => Err(NoAnswer),
         })
     }
 

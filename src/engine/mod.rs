@@ -5,6 +5,7 @@
 mod commit;
 mod decide;
 mod failures;
+mod group;
 mod requests;
 mod run;
 mod settle;
@@ -14,13 +15,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use self::failures::panicked;
+pub(crate) use self::group::{Driver, Groups};
 use self::run::Run;
 pub(crate) use self::times::{LONGEST_AHEAD, Times, is_believable, left};
 use crate::claim::Claim;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::handler::{Attempt, HandlerError};
-use crate::limits::KeyAttributes;
+use crate::items::KeyAttributes;
 use crate::record::{Fingerprint, Retention};
 use crate::store::ErasedStore;
 use crate::transaction::{Prepared, TransactionError};
@@ -29,7 +31,6 @@ use crate::transaction::{Prepared, TransactionError};
 pub(crate) struct Engine {
     pub(crate) store: Arc<dyn ErasedStore>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) claim: Claim,
     pub(crate) retention: Retention,
     pub(crate) lease_at_least: Duration,
     pub(crate) commit_reserve: Duration,
@@ -88,6 +89,7 @@ pub(crate) enum Protection {
     Record {
         record_id: Arc<str>,
         fingerprint: Option<Fingerprint>,
+        claim: Claim,
         /// It was received before, so that it may have been done. Only a hint.
         may_be_done: bool,
     },
@@ -115,11 +117,12 @@ impl From<TransactionError> for WorkError {
 }
 
 impl Engine {
-    /// One attempt, from the claim to the end.
+    /// One attempt, from the claim to the end; its commit is handed to `groups`, where there are.
     pub(crate) async fn attempt<F, Fut>(
         &self,
         protection: Protection,
         times: Times,
+        groups: Option<&Groups>,
         work: F,
     ) -> Ended
     where
@@ -128,7 +131,7 @@ impl Engine {
     {
         let run = Run::new(self, protection, times);
         let mut handler_duration = None;
-        let result = run.attempt(work, &mut handler_duration).await;
+        let result = run.attempt(groups, work, &mut handler_duration).await;
         Ended {
             result,
             requests: run.requests(),

@@ -42,12 +42,24 @@ impl Run<'_> {
         until: SystemTime,
         request: BoxFuture<'_, T>,
     ) -> Option<Result<T, NoAnswer>> {
+        if left(until, self.now()).is_zero() {
+            return None;
+        }
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.within_time(until, request).await
+    }
+
+    /// Waits for an answer for as long as there is time; `None` if there is none.
+    pub(super) async fn within_time<T>(
+        &self,
+        until: SystemTime,
+        answer: BoxFuture<'_, T>,
+    ) -> Option<Result<T, NoAnswer>> {
         let time = left(until, self.now());
         if time.is_zero() {
             return None;
         }
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        Some(match select(request, self.clock().sleep(time)).await {
+        Some(match select(answer, self.clock().sleep(time)).await {
             Either::Left((answer, _)) => Ok(answer),
             Either::Right(((), _)) => Err(NoAnswer),
         })

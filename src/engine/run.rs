@@ -10,6 +10,7 @@ use futures_util::future::{Either, select};
 
 use super::decide::{self, AfterClaim};
 use super::failures;
+use super::group::Groups;
 use super::requests::{NO_ANSWER, NoAnswer};
 use super::times::{Backoff, Times, left};
 use super::{Engine, Finish, Protection, WorkError};
@@ -56,9 +57,10 @@ impl<'e> Run<'e> {
             Protection::Record {
                 record_id,
                 fingerprint,
+                claim,
                 may_be_done,
             } => {
-                let guard = match engine.claim {
+                let guard = match claim {
                     Claim::First => Guard::ClaimFirst,
                     Claim::AtCommit => Guard::AtCommit {
                         look_first: may_be_done,
@@ -94,6 +96,7 @@ impl<'e> Run<'e> {
 
     pub(super) async fn attempt<F, Fut>(
         &self,
+        groups: Option<&Groups>,
         work: F,
         handler_duration: &mut Option<Duration>,
     ) -> Result<Finish, Error>
@@ -107,6 +110,11 @@ impl<'e> Run<'e> {
                 "the time was up before the work could start: nothing was claimed",
             ));
         }
+        // Only a record makes it safe to send a commit again under another client token.
+        let expected = match self.guard {
+            Guard::AtCommit { .. } => groups.map(Groups::expect_one),
+            Guard::ClaimFirst | Guard::None => None,
+        };
         let before = match self.guard {
             Guard::ClaimFirst => self.claim().await?,
             Guard::AtCommit { look_first: true } => self.look().await?,
@@ -119,7 +127,7 @@ impl<'e> Run<'e> {
         let handled = self.handle(work).await;
         *handler_duration = Some(left(self.now(), started));
         match handled {
-            Ok(prepared) => self.commit(prepared).await,
+            Ok(prepared) => self.commit(prepared, expected).await,
             Err(error) => self.settle(error, self.engine.retry_for).await,
         }
     }

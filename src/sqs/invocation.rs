@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use aws_lambda_events::sqs::SqsBatchResponse;
 
 use super::batch::{Gate, KeyTurns};
-use crate::engine::Times;
+use crate::claim::Claim;
+use crate::engine::{Groups, Times};
 use crate::error::{Error, ErrorKind};
 
 /// What the messages of one invocation share.
@@ -14,21 +15,32 @@ pub(super) struct Invocation {
     pub(super) times: Times,
     pub(super) gate: Gate,
     pub(super) key_turns: KeyTurns,
+    /// Where the commits go together, if they do.
+    pub(super) groups: Option<Groups>,
     /// The ids of the messages that are not acknowledged, by their place in the batch.
     unfinished: Mutex<BTreeMap<usize, Option<String>>>,
 }
 
 impl Invocation {
-    pub(super) fn new(times: Times) -> Self {
+    pub(super) fn new(times: Times, groups: Option<Groups>) -> Self {
         Self {
             times,
             gate: Gate::new(times),
             key_turns: KeyTurns::default(),
+            groups,
             unfinished: Mutex::default(),
         }
     }
 
     /// Notes a message that is not acknowledged.
+    /// Commits that go together take their keys in the transaction that they share.
+    pub(super) fn claim(&self, configured: Claim) -> Claim {
+        match self.groups {
+            Some(_) => Claim::AtCommit,
+            None => configured,
+        }
+    }
+
     pub(super) fn report(&self, position: usize, message_id: Option<String>) {
         self.unfinished
             .lock()

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt as _;
 use lambda_runtime::Context;
@@ -14,7 +14,7 @@ use super::batch::{Closed, Ending, Turn};
 use super::event::ReadRecord;
 use super::invocation::Invocation;
 use crate::delivery::Delivery;
-use crate::engine::{self, Ended, Protection, Times, WorkError};
+use crate::engine::{self, Driver, Ended, Groups, Protection, Times, WorkError};
 use crate::envelope::Envelope;
 use crate::error::{Error, ErrorKind};
 use crate::handler::{Handler, Message};
@@ -71,6 +71,10 @@ impl<H, B> Processor<H, B> {
     }
 
     /// The times of an invocation.
+    pub(super) fn groups(&self, times: Times, linger: Duration) -> (Groups, Driver<'_>) {
+        self.idempotency.shared().engine.groups(times, linger)
+    }
+
     pub(super) fn times(&self, context: &Context) -> Times {
         self.idempotency.shared().times(context.deadline())
     }
@@ -171,6 +175,7 @@ impl<H: Handler<B>, B: Send + 'static> Processor<H, B> {
         let protection = Protection::Record {
             record_id: id,
             fingerprint: readied.fingerprint.clone(),
+            claim: invocation.claim(shared.claim),
             may_be_done: readied
                 .delivery
                 .receive_count()
@@ -190,12 +195,17 @@ impl<H: Handler<B>, B: Send + 'static> Processor<H, B> {
         let handler = Arc::clone(&self.handler);
         let Readied { body, delivery, .. } = readied;
         let ended = engine
-            .attempt(protection, invocation.times, |attempt| async move {
-                let message = Message::delivered(body, delivery, attempt);
-                let output = handler.handle(message).await?;
-                let transaction = output.into_transaction();
-                Ok::<_, WorkError>(transaction.prepare(&engine.key_attributes)?)
-            })
+            .attempt(
+                protection,
+                invocation.times,
+                invocation.groups.as_ref(),
+                |attempt| async move {
+                    let message = Message::delivered(body, delivery, attempt);
+                    let output = handler.handle(message).await?;
+                    let transaction = output.into_transaction();
+                    Ok::<_, WorkError>(transaction.prepare(&engine.key_attributes)?)
+                },
+            )
             .await;
         if ended.requests > 0 {
             let took = engine::left(engine.clock.now(), started);

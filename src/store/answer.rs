@@ -46,6 +46,21 @@ pub enum CommitAnswer {
     Failed(StoreError),
 }
 
+/// What came of a group of commits.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum GroupAnswer {
+    /// Everything of every commit is written.
+    Committed,
+    /// Nothing was written, because of some of the commits: for each one, in the request's order,
+    /// its own answer if it is one of those.
+    Cancelled(Vec<Option<CommitAnswer>>),
+    /// Nothing was written, and which commits are to blame is not said.
+    Undecided(StoreError),
+    /// The request failed.
+    Failed(StoreError),
+}
+
 /// What came of a release.
 #[derive(Debug)]
 #[non_exhaustive]

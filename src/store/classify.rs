@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::io;
+use std::sync::Arc;
 
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_dynamodb::config::http::HttpResponse;
@@ -11,8 +12,8 @@ use aws_sdk_dynamodb::types::CancellationReason;
 
 use super::answer::{CommitAnswer, Failure, Seen, StoreError};
 use super::item::AttributeNames;
+use super::request::CommitRequest;
 use crate::error::Chain;
-use crate::write::Write;
 
 /// A failed request, with what it means. A coded answer speaks for the SDK's last try only.
 pub(super) fn store_error<E>(request: &str, error: SdkError<E, HttpResponse>) -> StoreError
@@ -144,14 +145,14 @@ pub(super) fn is_impossible(code: Option<&str>) -> bool {
 }
 
 /// What the reasons of a cancelled transaction say, or `None` if they do not say it.
-///
-/// `has_record`: whether the first reason is the record's.
+/// The first reason is the record's, where the request completes one.
 pub(super) fn cancelled(
     reasons: &[CancellationReason],
-    has_record: bool,
-    writes: &[Write],
+    request: &CommitRequest,
     names: &AttributeNames,
 ) -> Option<CommitAnswer> {
+    let has_record = request.completion.is_some();
+    let writes = &request.writes;
     let codes: Vec<&str> = reasons
         .iter()
         .map(|reason| reason.code().unwrap_or("None"))
@@ -220,4 +221,29 @@ pub(super) fn cancelled(
         failure,
         "the transaction was cancelled: its items are in another one, or the store throttles",
     )))
+}
+
+/// What the reasons of a cancelled group say of each commit, or `None` if they do not say it.
+pub(super) fn cancelled_group(
+    reasons: &[CancellationReason],
+    commits: &[Arc<CommitRequest>],
+    names: &AttributeNames,
+) -> Option<Vec<Option<CommitAnswer>>> {
+    let mut rest = reasons;
+    let mut answers = Vec::with_capacity(commits.len());
+    for commit in commits {
+        let actions = usize::from(commit.completion.is_some()) + commit.writes.len();
+        let (own, others) = rest.split_at_checked(actions)?;
+        rest = others;
+        let is_to_blame = own
+            .iter()
+            .any(|reason| reason.code().is_some_and(|code| code != "None"));
+        answers.push(if is_to_blame {
+            Some(cancelled(own, commit, names)?)
+        } else {
+            None
+        });
+    }
+    let somebody_is = answers.iter().any(Option::is_some);
+    (rest.is_empty() && somebody_is).then_some(answers)
 }

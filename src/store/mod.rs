@@ -41,13 +41,15 @@ mod request;
 use std::future::Future;
 use std::sync::Arc;
 
-pub use self::answer::{ClaimAnswer, CommitAnswer, Failure, ReleaseAnswer, Seen, StoreError};
+pub use self::answer::{
+    ClaimAnswer, CommitAnswer, Failure, GroupAnswer, ReleaseAnswer, Seen, StoreError,
+};
 pub use self::dynamodb::DynamoDbStore;
 pub(crate) use self::erased::ErasedStore;
 pub use self::item::AttributeNames;
 pub use self::refusal::Refusal;
 pub use self::request::{
-    ClaimRequest, CommitRequest, Completion, CompletionCondition, ReleaseRequest,
+    ClaimRequest, CommitRequest, Completion, CompletionCondition, GroupRequest, ReleaseRequest,
 };
 pub use crate::record::{FencingToken, Fingerprint, Lease, Moment, Record, Status};
 
@@ -63,6 +65,18 @@ pub trait Store: Send + Sync + 'static {
 
     /// Completes the record and applies the writes, all or nothing.
     fn commit(&self, request: &CommitRequest) -> impl Future<Output = CommitAnswer> + Send;
+
+    /// Applies the commits of several messages, all or nothing. Called only with
+    /// [`group_commits`](crate::SqsService::group_commits).
+    ///
+    /// A store that does not implement it commits one message at a time.
+    fn commit_group(&self, request: &GroupRequest) -> impl Future<Output = GroupAnswer> + Send {
+        let _ = request;
+        std::future::ready(GroupAnswer::Undecided(StoreError::new(
+            Failure::Rejected,
+            "this store commits no groups",
+        )))
+    }
 
     /// Deletes the record if this claim holds it.
     fn release(&self, request: &ReleaseRequest) -> impl Future<Output = ReleaseAnswer> + Send;
@@ -87,6 +101,10 @@ impl<S: Store> Store for Arc<S> {
 
     fn commit(&self, request: &CommitRequest) -> impl Future<Output = CommitAnswer> + Send {
         S::commit(self, request)
+    }
+
+    fn commit_group(&self, request: &GroupRequest) -> impl Future<Output = GroupAnswer> + Send {
+        S::commit_group(self, request)
     }
 
     fn release(&self, request: &ReleaseRequest) -> impl Future<Output = ReleaseAnswer> + Send {

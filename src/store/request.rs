@@ -1,6 +1,7 @@
 //! The requests of the protocol. One that is sent again is the same value.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::record::{FencingToken, Fingerprint, Lease, Moment};
 use crate::write::Write;
@@ -35,6 +36,17 @@ pub struct CommitRequest {
     pub client_token: String,
     /// The business writes, in the handler's order.
     pub writes: Vec<Write>,
+}
+
+/// The commits of several messages in one transaction: all of them, or none.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct GroupRequest {
+    /// Makes the store apply this very request once: at most 36 characters. The client tokens of
+    /// the commits are not used.
+    pub client_token: String,
+    /// The commits, no two of which touch one item.
+    pub commits: Vec<Arc<CommitRequest>>,
 }
 
 /// How a record is completed.
@@ -114,6 +126,16 @@ impl CommitRequest {
             completion,
             client_token: client_token.into(),
             writes,
+        }
+    }
+}
+
+impl GroupRequest {
+    /// These commits as one transaction.
+    pub fn new(client_token: impl Into<String>, commits: Vec<Arc<CommitRequest>>) -> Self {
+        Self {
+            client_token: client_token.into(),
+            commits,
         }
     }
 }

@@ -5,10 +5,12 @@
 
 mod support;
 
+mod at_commit;
 mod bad_input;
 mod claim;
 mod commit;
 mod fifo;
+mod groups;
 mod keys;
 mod panics;
 mod properties;

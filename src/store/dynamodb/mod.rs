@@ -1,29 +1,24 @@
 //! The store on DynamoDB: builds each request, and hands each error to [`classify`].
 
+mod commit;
+
 use std::collections::BTreeSet;
-use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
-use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
-use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
-use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
-use aws_sdk_dynamodb::types::{
-    Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
-};
+use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure;
 
 use super::Store;
-use super::answer::{ClaimAnswer, CommitAnswer, Failure, ReleaseAnswer, Seen, StoreError};
+use super::answer::{ClaimAnswer, CommitAnswer, GroupAnswer, ReleaseAnswer, Seen, StoreError};
 use super::classify;
 use super::item::AttributeNames;
-use super::layout::{CompletingWrite, Layout, Partition};
-use super::request::{ClaimRequest, CommitRequest, Completion, ReleaseRequest};
+use super::layout::{Layout, Partition};
+use super::request::{ClaimRequest, CommitRequest, GroupRequest, ReleaseRequest};
 use crate::write::{Item, Write};
 
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -149,176 +144,17 @@ impl DynamoDbStore {
         self
     }
 
-    async fn complete_alone(&self, completion: &Completion) -> CommitAnswer {
-        let action = match self.completing_action(completion) {
-            Ok(action) => action,
-            Err(error) => return CommitAnswer::Failed(error),
-        };
-        if let Some(put) = action.put {
-            let answer = self
-                .client
-                .put_item()
-                .table_name(put.table_name)
-                .set_item(Some(put.item))
-                .set_condition_expression(put.condition_expression)
-                .set_expression_attribute_names(put.expression_attribute_names)
-                .set_expression_attribute_values(put.expression_attribute_values)
-                .set_return_values_on_condition_check_failure(
-                    put.return_values_on_condition_check_failure,
-                )
-                .send()
-                .await;
-            let refusal = |error: &PutItemError| match error {
-                PutItemError::ConditionalCheckFailedException(refusal) => {
-                    Some(self.seen(refusal.item()))
-                }
-                _ => None,
-            };
-            return self.completed_alone(answer.map(drop), refusal);
-        }
-        let Some(update) = action.update else {
-            let error = "the write of the record has no action";
-            return CommitAnswer::Failed(StoreError::new(Failure::Rejected, error));
-        };
-        let answer = self
-            .client
-            .update_item()
-            .table_name(update.table_name)
-            .set_key(Some(update.key))
-            .update_expression(update.update_expression)
-            .set_condition_expression(update.condition_expression)
-            .set_expression_attribute_names(update.expression_attribute_names)
-            .set_expression_attribute_values(update.expression_attribute_values)
-            .set_return_values_on_condition_check_failure(
-                update.return_values_on_condition_check_failure,
-            )
-            .send()
-            .await;
-        let refusal = |error: &UpdateItemError| match error {
-            UpdateItemError::ConditionalCheckFailedException(refusal) => {
-                Some(self.seen(refusal.item()))
-            }
-            _ => None,
-        };
-        self.completed_alone(answer.map(drop), refusal)
-    }
-
-    fn completed_alone<E>(
-        &self,
-        answer: Result<(), SdkError<E, HttpResponse>>,
-        refusal: impl FnOnce(&E) -> Option<Seen>,
-    ) -> CommitAnswer
-    where
-        E: ProvideErrorMetadata + StdError + Send + Sync + 'static,
-    {
-        let Err(error) = answer else {
-            return CommitAnswer::Committed;
-        };
-        if let Some(seen) = error.as_service_error().and_then(refusal) {
-            return CommitAnswer::RecordRefused(seen);
-        }
-        let impossible = classify::is_impossible(error.code());
-        let error = classify::store_error(&self.of_table("completing the record"), error);
-        if impossible {
-            CommitAnswer::Impossible { write: None, error }
-        } else {
-            CommitAnswer::Failed(error)
-        }
-    }
-
-    /// The write that completes a record, for a transaction or alone.
-    fn completing_action(&self, completion: &Completion) -> Result<TransactWriteItem, StoreError> {
-        let action = TransactWriteItem::builder();
-        let all_old = ReturnValuesOnConditionCheckFailure::AllOld;
-        let built = match self.layout.completing_write(completion) {
-            CompletingWrite::Update {
-                key,
-                update,
-                condition,
-            } => Update::builder()
-                .table_name(&self.layout.table)
-                .set_key(Some(key))
-                .update_expression(update.text)
-                .condition_expression(condition)
-                .set_expression_attribute_names(Some(update.names))
-                .set_expression_attribute_values(Some(update.values))
-                .return_values_on_condition_check_failure(all_old)
-                .build()
-                .map(|update| action.update(update)),
-            CompletingWrite::Put { item, condition } => Put::builder()
-                .table_name(&self.layout.table)
-                .set_item(Some(item))
-                .condition_expression(condition.text)
-                .set_expression_attribute_names(Some(condition.names))
-                .set_expression_attribute_values(Some(condition.values))
-                .return_values_on_condition_check_failure(all_old)
-                .build()
-                .map(|put| action.put(put)),
-        };
-        built.map(|action| action.build()).map_err(|error| {
-            StoreError::new(
-                Failure::Rejected,
-                "the write of the record could not be built",
-            )
-            .with_source(error)
-        })
-    }
-
-    async fn transact(&self, request: &CommitRequest) -> CommitAnswer {
-        let mut actions = Vec::with_capacity(request.writes.len() + 1);
-        if let Some(completion) = &request.completion {
-            match self.completing_action(completion) {
-                Ok(action) => actions.push(action),
-                Err(error) => return CommitAnswer::Failed(error),
-            }
-        }
-        actions.extend(request.writes.iter().map(|write| write.action().clone()));
-        let answer = self
-            .client
-            .transact_write_items()
-            .set_transact_items(Some(actions))
-            .client_request_token(&request.client_token)
-            .send()
-            .await;
-        let error = match answer {
-            Ok(_) => return CommitAnswer::Committed,
-            Err(error) => error,
-        };
-        if let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) =
-            error.as_service_error()
-        {
-            let reasons = cancelled.cancellation_reasons();
-            let has_record = request.completion.is_some();
-            let answer =
-                classify::cancelled(reasons, has_record, &request.writes, &self.layout.names);
-            if let Some(answer) = answer {
-                return answer;
-            }
-        }
-        let code = error.code().map(str::to_owned);
-        let error = classify::store_error(&self.of_commit(request), error);
-        match code.as_deref() {
-            Some("IdempotentParameterMismatchException") => CommitAnswer::TokenReused(error),
-            code if classify::is_impossible(code) => {
-                CommitAnswer::Impossible { write: None, error }
-            }
-            _ => CommitAnswer::Failed(error),
-        }
-    }
-
     /// A request's name for errors: DynamoDB's own words name no table.
     fn of_table(&self, request: &str) -> String {
         format!("{request} in the table {:?}", self.layout.table)
     }
 
-    fn of_commit(&self, request: &CommitRequest) -> String {
-        let record = request
-            .completion
-            .iter()
-            .map(|_| self.layout.table.as_str());
-        let tables: BTreeSet<&str> = record
-            .chain(request.writes.iter().map(Write::table))
-            .collect();
+    fn of_commits<'a>(&self, requests: impl IntoIterator<Item = &'a CommitRequest>) -> String {
+        let mut tables = BTreeSet::new();
+        for request in requests {
+            tables.extend(request.completion.iter().map(|_| &*self.layout.table));
+            tables.extend(request.writes.iter().map(Write::table));
+        }
         let tables: Vec<String> = tables.iter().map(|table| format!("{table:?}")).collect();
         format!("the commit to the tables {}", tables.join(", "))
     }
@@ -365,6 +201,10 @@ impl Store for DynamoDbStore {
             None if request.writes.is_empty() => CommitAnswer::Committed,
             _ => self.transact(request).await,
         }
+    }
+
+    async fn commit_group(&self, request: &GroupRequest) -> GroupAnswer {
+        self.transact_group(request).await
     }
 
     async fn release(&self, request: &ReleaseRequest) -> ReleaseAnswer {
