@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::claim::Claim;
 use crate::clock::{Clock, SystemClock};
-use crate::engine::{self, Engine};
+use crate::engine::{self, Engine, Memory};
 use crate::error::{Error, ErrorKind};
 use crate::idempotency::{Idempotency, Shared};
 use crate::items::KeyAttributes;
@@ -34,6 +34,7 @@ pub struct IdempotencyBuilder {
     consumer: Option<String>,
     claim: Claim,
     retention: Retention,
+    completed_keys: usize,
     lease_at_least: Duration,
     commit_reserve: Duration,
     retry_for: Duration,
@@ -52,6 +53,7 @@ impl IdempotencyBuilder {
             consumer: None,
             claim: Claim::default(),
             retention: Retention::default(),
+            completed_keys: 0,
             lease_at_least: Duration::ZERO,
             commit_reserve: Duration::from_secs(3),
             retry_for: Duration::from_secs(20),
@@ -77,6 +79,19 @@ impl IdempotencyBuilder {
     /// can be changed.
     pub fn claim(mut self, claim: Claim) -> Self {
         self.claim = claim;
+        self
+    }
+
+    /// Remembers up to this many completed keys in the process, so that a duplicate that comes to
+    /// the same warm environment costs no request. Default 0: none.
+    ///
+    /// An entry answers for its own payload only, holds results of up to 16 KiB, and ends with its
+    /// record or after 5 minutes, whichever is first. A key that is in progress or failed is never
+    /// remembered. For up to 5 minutes a duplicate is acknowledged although somebody has deleted its
+    /// record so that it runs again.
+    #[doc(alias = "use_local_cache")]
+    pub fn remember_completed(mut self, keys: usize) -> Self {
+        self.completed_keys = keys;
         self
     }
 
@@ -221,6 +236,7 @@ impl IdempotencyBuilder {
                     commit_reserve: self.commit_reserve,
                     retry_for: self.retry_for,
                     key_attributes: self.key_attributes,
+                    memory: (self.completed_keys > 0).then(|| Memory::new(self.completed_keys)),
                 },
                 consumer: consumer.into(),
                 claim: self.claim,

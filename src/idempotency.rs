@@ -176,7 +176,7 @@ impl Shared {
                 data,
                 None,
             ),
-            Ok(Finish::Duplicate { data }) => (Outcome::Duplicate, None, data, None),
+            Ok(Finish::Duplicate { data, .. }) => (Outcome::Duplicate, None, data, None),
             Err(error) => {
                 let (outcome, reason) = observe::outcome_of(&error);
                 (outcome, reason, None, Some(error))

@@ -18,7 +18,7 @@ pub(super) enum AfterClaim {
 pub(super) fn after_claim(refusal: Refusal, record: Record) -> Result<AfterClaim, Error> {
     match refusal {
         Refusal::Landed => Ok(AfterClaim::Run),
-        Refusal::Duplicate => Ok(AfterClaim::Finish(Finish::Duplicate { data: record.data })),
+        Refusal::Duplicate => Ok(AfterClaim::Finish(duplicate(record))),
         Refusal::PayloadMismatch => Err(payload_mismatch()),
         Refusal::InProgress | Refusal::LeaseLost => Err(in_progress()),
     }
@@ -27,12 +27,21 @@ pub(super) fn after_claim(refusal: Refusal, record: Record) -> Result<AfterClaim
 /// A commit or a release was refused by this record: how the attempt ends, or `None` if the record
 /// is not completed.
 pub(super) fn finished(refusal: Refusal, record: Record) -> Option<Result<Finish, Error>> {
-    let data = record.data;
     match refusal {
-        Refusal::Landed => Some(Ok(Finish::Completed { data, stale: false })),
-        Refusal::Duplicate => Some(Ok(Finish::Duplicate { data })),
+        Refusal::Landed => Some(Ok(Finish::Completed {
+            data: record.data,
+            stale: false,
+        })),
+        Refusal::Duplicate => Some(Ok(duplicate(record))),
         Refusal::PayloadMismatch => Some(Err(payload_mismatch())),
         Refusal::InProgress | Refusal::LeaseLost => None,
+    }
+}
+
+fn duplicate(record: Record) -> Finish {
+    Finish::Duplicate {
+        data: record.data,
+        expiration: record.expiration,
     }
 }
 

@@ -6,6 +6,7 @@ mod commit;
 mod decide;
 mod failures;
 mod group;
+mod memory;
 mod requests;
 mod run;
 mod settle;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 pub(crate) use self::failures::panicked;
 pub(crate) use self::group::{Driver, Groups};
+pub(crate) use self::memory::Memory;
 use self::run::Run;
 pub(crate) use self::times::{LONGEST_AHEAD, Times, is_believable, left};
 use crate::claim::Claim;
@@ -36,6 +38,7 @@ pub(crate) struct Engine {
     pub(crate) commit_reserve: Duration,
     pub(crate) retry_for: Duration,
     pub(crate) key_attributes: KeyAttributes,
+    pub(crate) memory: Option<Memory>,
 }
 
 /// How an attempt ended well: the message can be acknowledged.
@@ -44,7 +47,11 @@ pub(crate) enum Finish {
     /// This attempt's work is committed; or, if `stale`, superseded by a newer version.
     Completed { data: Option<String>, stale: bool },
     /// An earlier attempt's work is committed.
-    Duplicate { data: Option<String> },
+    Duplicate {
+        data: Option<String>,
+        /// When its record ends, in seconds since the epoch, if it says so.
+        expiration: Option<u64>,
+    },
 }
 
 impl Finish {
@@ -129,14 +136,42 @@ impl Engine {
         F: FnOnce(Attempt) -> Fut,
         Fut: Future<Output = Result<Prepared, WorkError>>,
     {
+        if let Some(duplicate) = self.recalled(&protection) {
+            return Ended {
+                result: Ok(duplicate),
+                requests: 0,
+                handler_duration: None,
+                store_down: false,
+            };
+        }
         let run = Run::new(self, protection, times);
         let mut handler_duration = None;
         let result = run.attempt(groups, work, &mut handler_duration).await;
+        if let (Some(memory), Ok(finish)) = (&self.memory, &result) {
+            run.remember(memory, finish);
+        }
         Ended {
             result,
             requests: run.requests(),
             handler_duration,
             store_down: run.store_was_down(),
         }
+    }
+    /// A duplicate of a key that this process has just seen completed.
+    fn recalled(&self, protection: &Protection) -> Option<Finish> {
+        let Protection::Record {
+            record_id,
+            fingerprint,
+            ..
+        } = protection
+        else {
+            return None;
+        };
+        let memory = self.memory.as_ref()?;
+        let data = memory.recall(record_id, fingerprint.as_ref(), self.clock.now())?;
+        Some(Finish::Duplicate {
+            data,
+            expiration: None,
+        })
     }
 }

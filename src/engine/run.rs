@@ -11,6 +11,7 @@ use futures_util::future::{Either, select};
 use super::decide::{self, AfterClaim};
 use super::failures;
 use super::group::Groups;
+use super::memory::Memory;
 use super::requests::{NO_ANSWER, NoAnswer};
 use super::times::{Backoff, Times, left};
 use super::{Engine, Finish, Protection, WorkError};
@@ -34,6 +35,7 @@ pub(super) struct Run<'e> {
     pub(super) guard: Guard,
     pub(super) token: FencingToken,
     pub(super) times: Times,
+    started: SystemTime,
     work_until: SystemTime,
     pub(super) requests: AtomicU32,
     pub(super) store_was_down: AtomicBool,
@@ -70,6 +72,7 @@ impl<'e> Run<'e> {
             }
             Protection::None { stand_in } => (stand_in, None, Guard::None),
         };
+        let started = engine.clock.now();
         Self {
             engine,
             record_id,
@@ -77,7 +80,8 @@ impl<'e> Run<'e> {
             guard,
             token: FencingToken::random(),
             times,
-            work_until: times.work_until(engine.clock.now(), engine.commit_reserve),
+            started,
+            work_until: times.work_until(started, engine.commit_reserve),
             requests: AtomicU32::new(0),
             store_was_down: AtomicBool::new(false),
             commit_was_sent: AtomicBool::new(false),
@@ -204,6 +208,27 @@ impl<'e> Run<'e> {
             Seen::Unreadable(problem) => Err(failures::unreadable(&problem)),
             Seen::Record(_) | Seen::Nothing => Ok(AfterClaim::Run),
         }
+    }
+
+    /// Keeps what is known of the key now.
+    pub(super) fn remember(&self, memory: &Memory, finish: &Finish) {
+        if self.guard == Guard::None {
+            return;
+        }
+        let (data, expiration) = match finish {
+            // The record's own end is no earlier than a retention that began with the attempt.
+            Finish::Completed { data, .. } => {
+                (data, Some(self.engine.retention.expiration(self.started)))
+            }
+            Finish::Duplicate { data, expiration } => (data, *expiration),
+        };
+        memory.remember(
+            Arc::clone(&self.record_id),
+            self.fingerprint.clone(),
+            data.clone(),
+            expiration,
+            self.now(),
+        );
     }
 
     /// How this attempt completes its record, at this time.

@@ -12,6 +12,7 @@ mod commit;
 mod fifo;
 mod groups;
 mod keys;
+mod memory;
 mod panics;
 mod properties;
 mod public_api;
