@@ -35,7 +35,12 @@ impl Run<'_> {
                 decide::finished(refusal, record).unwrap_or(Err(error))
             }
             Ok(Seen::Nothing) => Err(error),
-            Ok(Seen::Unreadable(_)) | Err(_) => Err(self.unless_known(error)),
+            Ok(Seen::Unreadable(_)) => Err(self.unless_known(error)),
+            Err(_) => {
+                // Neither the commit nor this: it is not one message's table or condition.
+                self.store_was_down.store(true, Ordering::Relaxed);
+                Err(self.unless_known(error))
+            }
         }
     }
 

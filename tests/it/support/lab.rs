@@ -16,7 +16,7 @@ use lambda_idempotency::{
 };
 use uuid::Uuid;
 
-use super::{ManualClock, Payment, Wire, context, logs, pay, server};
+use super::{ManualClock, Payment, Wire, claim, context, logs, pay, server};
 
 pub type Item = HashMap<String, AttributeValue>;
 
@@ -104,6 +104,7 @@ impl Lab {
         let reports = Arc::clone(&self.reports);
         Idempotency::builder(store)
             .consumer(CONSUMER)
+            .claim(claim())
             .clock(self.clock.clone())
             .observer(move |report: &Report| {
                 reports.lock().unwrap().push(Reported {
