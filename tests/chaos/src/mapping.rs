@@ -115,7 +115,12 @@ impl Mapping {
             let Some(batch) = self.receive(slot).await else {
                 return Ok(());
             };
-            if !self.invoke(slot, said, next?, &batch).await? {
+            let began = Instant::now();
+            let lives = self.invoke(slot, said, next?, &batch).await?;
+            if slot.is_stopped() {
+                self.wait_for_takeover(began, &batch).await;
+                slot.go_on();
+            } else if !lives {
                 return Ok(());
             }
         }
@@ -188,13 +193,13 @@ impl Mapping {
             Ended::Response(response) => {
                 self.took(began.elapsed());
                 self.delete(id, batch, &response);
-                Ok(self.unless_stopped(slot, id, batch).await)
+                Ok(true)
             }
             Ended::Error(error) => {
                 self.counts.errors.fetch_add(1, Ordering::Relaxed);
                 let error = String::from_utf8_lossy(&error).into_owned();
                 self.note(batch, |_| format!("invocation {id}: error {error}"));
-                Ok(self.unless_stopped(slot, id, batch).await)
+                Ok(true)
             }
             Ended::Died => {
                 if !slot.was_killed() {
@@ -207,7 +212,7 @@ impl Mapping {
                 self.note(batch, |_| {
                     format!("invocation {id}: stalled past its deadline")
                 });
-                Ok(self.unless_stopped(slot, id, batch).await)
+                Ok(true)
             }
             Ended::TimedOut => {
                 self.counts.timed_out.fetch_add(1, Ordering::Relaxed);
@@ -217,30 +222,25 @@ impl Mapping {
         }
     }
 
-    /// Lets a stalled worker go on when others have done its work.
-    async fn unless_stopped(&self, slot: &Slot, id: usize, batch: &[Received]) -> bool {
-        if !slot.is_stopped() {
-            return true;
-        }
-        let deleted = |queue: &Queue| {
-            let deleted = batch
+    /// Holds a stalled worker until its lease has ended and others have done its work.
+    async fn wait_for_takeover(&self, began: Instant, batch: &[Received]) {
+        let done = || {
+            let queue = self.queue();
+            let done = batch
                 .iter()
                 .filter(|message| queue.is_deleted(message.number));
-            deleted.count()
+            done.count()
         };
-        let before = deleted(&self.queue());
+        let before = done();
+        sleep_until(began + TIME_OUT).await;
         let patience = Instant::now() + VISIBILITY + LONGEST_WAIT_FOR_TAKEOVER;
-        while Instant::now() < patience && deleted(&self.queue()) < batch.len() {
+        while Instant::now() < patience && done() < batch.len() {
             sleep(Duration::from_millis(20)).await;
         }
-        if deleted(&self.queue()) > before {
+        if done() > before {
             self.counts.takeovers.fetch_add(1, Ordering::Relaxed);
         }
-        self.note(batch, |_| {
-            format!("invocation {id}: the stalled worker goes on")
-        });
-        slot.go_on();
-        true
+        self.note(batch, |_| "the stalled worker goes on".to_owned());
     }
 
     fn delete(&self, id: usize, batch: &[Received], response: &[u8]) {
