@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::timing::{LATEST, PAST_TAKEOVER};
+use crate::timing::{LATEST, LONGEST_OUTAGE, PAST_TAKEOVER, SHORTEST_OUTAGE};
 
 /// Hit at most so many of a hundred invocations: messages have to get through some time.
 const MOST: f64 = 45.0;
@@ -18,8 +18,9 @@ const HAPPEN: f64 = 60.0;
 /// So many messages an invocation gets on average.
 const MEAN_BATCH: f64 = 5.5;
 
-/// Of a hundred invocations, how many have a bad network.
+/// Of a hundred invocations, how many have a bad network, and how many have none for a while.
 const BAD_NETWORKS: usize = 10;
+const OUTAGES: usize = 8;
 /// How many of a hundred requests are cut: usually, and on a bad network.
 const CUTS: [usize; 2] = [2, 40];
 
@@ -53,6 +54,17 @@ pub(crate) struct Plan {
     pub(crate) fault: Option<(Act, When)>,
     /// How many of a hundred requests are cut.
     pub(crate) cuts: usize,
+    pub(crate) outage: Option<Outage>,
+}
+
+/// For a while every connection is cut: an attempt can end without knowing what it has done, or find
+/// out in the time that it keeps for that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outage {
+    /// It begins with this request of the invocation.
+    pub(crate) from: usize,
+    pub(crate) lasts: Duration,
+    pub(crate) cut: Cut,
 }
 
 /// What becomes of a request to the store.
@@ -97,6 +109,7 @@ impl Faults {
             return Plan {
                 fault: None,
                 cuts: 0,
+                outage: None,
             };
         }
         let missing = [Act::Kill, Act::Stall].map(|act| self.missing(act));
@@ -110,9 +123,15 @@ impl Faults {
             (act, when(&mut rng, act, batch, usual))
         });
         let is_bad = rng.usize(..100) < BAD_NETWORKS;
+        let outage = (rng.usize(..100) < OUTAGES).then(|| Outage {
+            from: rng.usize(1..=2 * batch),
+            lasts: between(&mut rng, SHORTEST_OUTAGE, LONGEST_OUTAGE),
+            cut: if rng.bool() { Cut::Before } else { Cut::After },
+        });
         Plan {
             fault,
             cuts: CUTS[usize::from(is_bad)],
+            outage,
         }
     }
 

@@ -153,9 +153,9 @@ impl Mapping {
         let waiting = self.queue().waiting();
         let plan = (self.faults).plan(batch.len(), waiting, self.usual());
         self.note(batch, |message| {
-            let (worker, fault) = (slot.number, &plan.fault);
+            let worker = slot.number;
             let (name, receive) = (message.message_id(), message.receives);
-            format!("{name} to worker {worker}, invocation {id}, receive {receive}, {fault:?}")
+            format!("{name} to worker {worker}, invocation {id}, receive {receive}, {plan:?}")
         });
         slot.begin(id, &plan);
         let began = Instant::now();

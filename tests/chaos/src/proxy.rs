@@ -102,7 +102,7 @@ impl Network {
                 }
             }
         }
-        match self.faults.cut(counted.cuts) {
+        match counted.outage.or_else(|| self.faults.cut(counted.cuts)) {
             None => {}
             Some(cut) => {
                 self.cuts.fetch_add(1, Ordering::Relaxed);

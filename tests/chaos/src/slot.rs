@@ -4,13 +4,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
-use crate::faults::{Act, Faults, Plan, When};
+use crate::faults::{Act, Cut, Faults, Outage, Plan, When};
 use crate::store::{ACCOUNTS, IDEMPOTENCY, PAYMENTS};
 
 pub(crate) struct Slot {
@@ -27,6 +27,8 @@ struct Now {
     requests: usize,
     fault: Option<(Act, When)>,
     cuts: usize,
+    outage: Option<Outage>,
+    outage_ends: Option<Instant>,
     stopped: bool,
     killed: bool,
 }
@@ -37,6 +39,8 @@ pub(crate) struct Request {
     pub(crate) invocation: usize,
     pub(crate) number: usize,
     pub(crate) cuts: usize,
+    /// What an outage does to it.
+    pub(crate) outage: Option<Cut>,
 }
 
 impl Slot {
@@ -106,6 +110,8 @@ impl Slot {
             requests: 0,
             fault: plan.fault,
             cuts: plan.cuts,
+            outage: plan.outage,
+            outage_ends: None,
             stopped: false,
             killed: false,
         };
@@ -120,10 +126,18 @@ impl Slot {
     pub(crate) fn request(&self) -> Request {
         let mut now = lock(&self.now);
         now.requests += 1;
+        let outage = now.outage.filter(|outage| now.requests >= outage.from);
+        let is_out = outage.filter(|outage| {
+            let ends = now
+                .outage_ends
+                .get_or_insert_with(|| Instant::now() + outage.lasts);
+            Instant::now() < *ends
+        });
         Request {
             invocation: now.invocation,
             number: now.requests,
             cuts: now.cuts,
+            outage: is_out.map(|outage| outage.cut),
         }
     }
 

@@ -18,6 +18,10 @@ pub(crate) const PAST_TAKEOVER: Duration = Duration::from_millis(4_500);
 /// No request is held for longer.
 pub(crate) const LATEST: Duration = Duration::from_millis(6_000);
 
+/// An outage ends while commits are tried, while they are settled, or after the invocation.
+pub(crate) const SHORTEST_OUTAGE: Duration = Duration::from_millis(1_000);
+pub(crate) const LONGEST_OUTAGE: Duration = Duration::from_millis(4_500);
+
 /// A stalled worker goes on at the latest so long after its messages came back, taken over or not.
 pub(crate) const LONGEST_WAIT_FOR_TAKEOVER: Duration = Duration::from_secs(15);
 
