@@ -14,9 +14,9 @@ const MOST: f64 = 45.0;
 const FEWEST: f64 = 2.0;
 /// Of a hundred faults that are planned about so many happen: the others wait for a request that is
 /// never sent, or for a moment after the end.
-const HAPPEN: f64 = 60.0;
-/// So many messages an invocation gets on average.
-const MEAN_BATCH: f64 = 5.5;
+const HAPPEN: f64 = 85.0;
+/// So many messages an invocation is done with on average; some come back.
+const MEAN_DONE: f64 = 3.5;
 
 /// Of a hundred invocations, how many have a bad network, and how many have none for a while.
 const BAD_NETWORKS: usize = 10;
@@ -113,7 +113,7 @@ impl Faults {
             };
         }
         let missing = [Act::Kill, Act::Stall].map(|act| self.missing(act));
-        let invocations = (waiting as f64 / MEAN_BATCH).max(1.0);
+        let invocations = (waiting as f64 / MEAN_DONE).max(1.0);
         let happening = (missing[0] + missing[1]) as f64 / invocations * 100.0;
         let percent = (happening * 100.0 / HAPPEN).clamp(FEWEST, MOST);
         let fault = (rng.f64() * 100.0 < percent).then(|| {
