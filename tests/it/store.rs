@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use lambda_idempotency::store::AttributeNames;
 use lambda_idempotency::{Done, DynamoDbStore};
 
-use crate::support::{KEY, Lab, create_table, text};
+use crate::support::{KEY, Lab, text};
 
 #[tokio::test]
 async fn attributes_can_have_other_names_even_reserved_ones() {
@@ -48,8 +48,7 @@ async fn attributes_can_have_other_names_even_reserved_ones() {
 #[tokio::test]
 async fn a_table_with_a_composite_key_keeps_records_under_the_sort_key() {
     let lab = Lab::new().await;
-    let table = format!("composite-{}", lab.tables.records);
-    create_table(&lab.direct, &table, &["pk", "sk"]).await;
+    let table = lab.create_table("composite", &["pk", "sk"]).await;
     let store = DynamoDbStore::new(lab.client.clone(), &table)
         .composite_key("pk", "done", "sk")
         .attribute_names(AttributeNames::default().expiration("ttl"));
@@ -62,15 +61,7 @@ async fn a_table_with_a_composite_key_keeps_records_under_the_sort_key() {
         .run_under(&idempotency, "other", async || Err("no".into()))
         .await;
     assert!(failed.unwrap_err().is_handler());
-    let items = lab
-        .direct
-        .scan()
-        .table_name(&table)
-        .send()
-        .await
-        .unwrap()
-        .items
-        .unwrap();
+    let items = lab.items(&table).await;
     assert_eq!(items.len(), 1);
     assert_eq!(items[0]["pk"], text("done"));
     assert_eq!(items[0]["sk"], AttributeValue::S("tests#k".into()));

@@ -6,16 +6,14 @@ use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsBatchResponse;
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{
-    AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType,
-    ScalarAttributeType,
-};
+use aws_sdk_dynamodb::types::AttributeValue;
+use aws_smithy_runtime_api::shared::IntoShared as _;
 use lambda_idempotency::{
     Clock as _, Done, DynamoDbStore, Error, Handler, HandlerError, Idempotency, IdempotencyBuilder,
     Outcome, Reason, Report, SqsBatch, SqsService, Transaction,
 };
-use uuid::Uuid;
 
+use super::tables::OwnTables;
 use super::{ManualClock, Payment, Wire, claim, context, logs, pay, server};
 
 pub type Item = HashMap<String, AttributeValue>;
@@ -55,40 +53,40 @@ pub struct Lab {
     pub direct: Client,
     /// Over the wire.
     pub client: Client,
+    own_tables: OwnTables,
     reports: Arc<Mutex<Vec<Reported>>>,
 }
 
 impl Lab {
     pub async fn new() -> Self {
+        Self::with_clock(ManualClock::new()).await
+    }
+
+    pub async fn with_clock(clock: ManualClock) -> Self {
         logs::install();
-        let clock = ManualClock::new();
         let wire = Wire::new(clock.clone());
-        let direct_wire = Wire::new(clock.clone());
-        let direct = server::client(aws_smithy_runtime_api::shared::IntoShared::into_shared(
-            direct_wire,
-        ))
-        .await;
-        let client = server::client(aws_smithy_runtime_api::shared::IntoShared::into_shared(
-            wire.clone(),
-        ))
-        .await;
-        let unique = Uuid::new_v4().simple().to_string();
+        let client = server::client(wire.clone().into_shared()).await;
+        let direct = server::client(server::http()).await;
+        let own_tables = OwnTables::default();
         let tables = Tables {
-            records: format!("records-{unique}"),
-            payments: format!("payments-{unique}"),
-            accounts: format!("accounts-{unique}"),
+            records: own_tables.create(&direct, "records", &["id"]).await,
+            payments: own_tables.create(&direct, "payments", &["id"]).await,
+            accounts: own_tables.create(&direct, "accounts", &["id"]).await,
         };
-        for table in [&tables.records, &tables.payments, &tables.accounts] {
-            create_table(&direct, table, &["id"]).await;
-        }
         Self {
             tables,
             wire,
             clock,
             direct,
             client,
+            own_tables,
             reports: Arc::default(),
         }
+    }
+
+    /// Another table of this test's own, whose key are these attributes.
+    pub async fn create_table(&self, what: &str, key: &[&str]) -> String {
+        self.own_tables.create(&self.direct, what, key).await
     }
 
     /// The store over the wire, with one SDK attempt a request, so that each fault is seen.
@@ -261,40 +259,19 @@ impl Lab {
 
     /// How many items a table has.
     pub async fn count(&self, table: &str) -> usize {
-        let answer = self
+        self.items(table).await.len()
+    }
+
+    /// All items of a table.
+    pub async fn items(&self, table: &str) -> Vec<Item> {
+        let pages = self
             .direct
             .scan()
             .table_name(table)
             .consistent_read(true)
-            .send()
-            .await
-            .unwrap();
-        answer.items.unwrap_or_default().len()
+            .into_paginator()
+            .items()
+            .send();
+        pages.collect::<Result<_, _>>().await.unwrap()
     }
-}
-
-pub async fn create_table(client: &Client, table: &str, key: &[&str]) {
-    let types = [KeyType::Hash, KeyType::Range];
-    let mut request = client
-        .create_table()
-        .table_name(table)
-        .billing_mode(BillingMode::PayPerRequest);
-    for (name, key_type) in key.iter().zip(types) {
-        request = request
-            .attribute_definitions(
-                AttributeDefinition::builder()
-                    .attribute_name(*name)
-                    .attribute_type(ScalarAttributeType::S)
-                    .build()
-                    .unwrap(),
-            )
-            .key_schema(
-                KeySchemaElement::builder()
-                    .attribute_name(*name)
-                    .key_type(key_type)
-                    .build()
-                    .unwrap(),
-            );
-    }
-    request.send().await.unwrap();
 }

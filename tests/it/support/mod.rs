@@ -3,20 +3,24 @@
 
 mod bank;
 mod clock;
+mod conflicts;
+mod drive;
 mod events;
 mod hold;
 mod lab;
 mod logs;
 mod mode;
 mod server;
+mod tables;
 mod told;
 mod wire;
 
 pub use bank::{Bank, Payment, pay};
 pub use clock::ManualClock;
+pub use drive::drive;
 pub use events::{Record, batch, context};
 pub use hold::{HeldBank, Hold};
-pub use lab::{CONSUMER, KEY, Lab, Paid, Reported, Tables, create_table};
+pub use lab::{CONSUMER, KEY, Lab, Paid, Reported, Tables};
 pub use logs::{Logs, install as install_logs};
 pub use mode::{VARIABLE as CLAIM, claim};
 pub use wire::{Fault, Wire};

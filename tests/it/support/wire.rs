@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use aws_sdk_dynamodb::config::{HttpClient, RuntimeComponents, SharedHttpClient};
 use aws_smithy_runtime_api::client::http::{
@@ -12,9 +12,11 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
+use lambda_idempotency::Clock as _;
 use serde_json::{Value, json};
 
-use super::ManualClock;
+use super::conflicts::Conflicts;
+use super::{ManualClock, server};
 
 /// What happens to one request instead of being sent and answered.
 #[derive(Clone, Debug)]
@@ -35,6 +37,10 @@ pub enum Fault {
     Silence(Duration),
     /// It is sent and applied, no answer comes, and this much time passes.
     AppliedThenSilence(Duration),
+    /// It is sent once this much time has passed.
+    SlowToArrive(Duration),
+    /// It is sent and applied, and its answer comes once this much time has passed.
+    SlowToAnswer(Duration),
 }
 
 impl Fault {
@@ -65,7 +71,7 @@ impl Fault {
     }
 }
 
-fn error(code: &str) -> Value {
+pub(super) fn error(code: &str) -> Value {
     json!({
         "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"),
         "message": format!("injected {code}"),
@@ -79,10 +85,22 @@ pub struct Sent {
     pub body: Value,
 }
 
+impl Sent {
+    fn read(request: &HttpRequest) -> Self {
+        let target = request.headers().get("x-amz-target").unwrap_or_default();
+        let body = request.body().bytes().unwrap_or_default();
+        Self {
+            operation: target.rsplit('.').next().unwrap_or_default().to_owned(),
+            body: serde_json::from_slice(body).unwrap(),
+        }
+    }
+}
+
 #[derive(Clone)]
 pub struct Wire {
     inner: SharedHttpClient,
     clock: ManualClock,
+    conflicts: Conflicts,
     state: Arc<Mutex<State>>,
 }
 
@@ -90,15 +108,26 @@ pub struct Wire {
 struct State {
     sent: Vec<Sent>,
     faults: VecDeque<(&'static str, Fault)>,
-    always: Vec<(&'static str, Fault)>,
+    always: Vec<Lasting>,
     late: Vec<(HttpRequest, SharedHttpConnector)>,
+    in_flight: usize,
+    most_in_flight: usize,
+    answers_to_come: usize,
+}
+
+struct Lasting {
+    operation: &'static str,
+    fault: Fault,
+    /// On the clock; for ever, if none is given.
+    until: Option<SystemTime>,
 }
 
 impl Wire {
     pub fn new(clock: ManualClock) -> Self {
         Self {
-            inner: aws_smithy_http_client::Builder::new().build_http(),
+            inner: server::http(),
             clock,
+            conflicts: Conflicts::default(),
             state: Arc::default(),
         }
     }
@@ -115,7 +144,40 @@ impl Wire {
 
     /// Every request of this operation fails so, until [`heal`](Self::heal).
     pub fn always(&self, operation: &'static str, fault: Fault) {
-        self.state.lock().unwrap().always.push((operation, fault));
+        self.last(operation, fault, None);
+    }
+
+    /// Every request of this operation fails so until this time.
+    pub fn until(&self, until: SystemTime, operation: &'static str, fault: Fault) {
+        self.last(operation, fault, Some(until));
+    }
+
+    fn last(&self, operation: &'static str, fault: Fault, until: Option<SystemTime>) {
+        self.state.lock().unwrap().always.push(Lasting {
+            operation,
+            fault,
+            until,
+        });
+    }
+
+    /// From now on requests that meet on an item are refused, as DynamoDB does it.
+    pub fn show_conflicts(&self) {
+        self.conflicts.show();
+    }
+
+    /// How many requests were refused because they met another on an item.
+    pub fn conflicts(&self) -> u32 {
+        self.conflicts.refused()
+    }
+
+    /// How many requests the store itself has to answer.
+    pub fn answers_to_come(&self) -> usize {
+        self.state.lock().unwrap().answers_to_come
+    }
+
+    /// The most requests that were under way at one time.
+    pub fn most_in_flight(&self) -> usize {
+        self.state.lock().unwrap().most_in_flight
     }
 
     pub fn heal(&self) {
@@ -150,23 +212,57 @@ impl Wire {
         self.state.lock().unwrap().faults.len()
     }
 
-    fn fault(&self, request: &HttpRequest) -> Option<Fault> {
-        let target = request.headers().get("x-amz-target").unwrap_or_default();
-        let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
-        let body = request.body().bytes().unwrap_or_default();
+    /// Notes a request, and what happens to it.
+    fn note(&self, sent: &Sent) -> Option<Fault> {
         let mut state = self.state.lock().unwrap();
-        state.sent.push(Sent {
-            body: serde_json::from_slice(body).unwrap(),
-            operation: operation.clone(),
-        });
-        let planned = state.faults.iter().position(|(of, _)| *of == operation);
-        match planned {
-            Some(at) => state.faults.remove(at).map(|(_, fault)| fault),
-            None => {
-                let always = state.always.iter().find(|(of, _)| *of == operation);
-                always.map(|(_, fault)| fault.clone())
-            }
+        state.sent.push(sent.clone());
+        let planned = state
+            .faults
+            .iter()
+            .position(|(of, _)| *of == sent.operation);
+        if let Some(at) = planned {
+            return state.faults.remove(at).map(|(_, fault)| fault);
         }
+        let now = self.clock.now();
+        let lasts = |lasting: &&Lasting| {
+            lasting.operation == sent.operation && lasting.until.is_none_or(|until| now < until)
+        };
+        let lasting = state.always.iter().find(lasts);
+        lasting.map(|lasting| lasting.fault.clone())
+    }
+}
+
+/// A request under way.
+struct InFlight(Arc<Mutex<State>>);
+
+impl InFlight {
+    fn new(state: &Arc<Mutex<State>>) -> Self {
+        let mut counts = state.lock().unwrap();
+        counts.in_flight += 1;
+        counts.most_in_flight = counts.most_in_flight.max(counts.in_flight);
+        Self(Arc::clone(state))
+    }
+}
+
+/// A request that the store has, and has not answered.
+struct Asked(Arc<Mutex<State>>);
+
+impl Asked {
+    fn new(state: &Arc<Mutex<State>>) -> Self {
+        state.lock().unwrap().answers_to_come += 1;
+        Self(Arc::clone(state))
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().answers_to_come -= 1;
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().in_flight -= 1;
     }
 }
 
@@ -197,19 +293,30 @@ struct Connector {
 
 impl HttpConnector for Connector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let Some(fault) = self.wire.fault(&request) else {
-            return self.inner.call(request);
-        };
         let (inner, wire) = (self.inner.clone(), self.wire.clone());
+        let sent = Sent::read(&request);
+        let fault = wire.note(&sent);
+        let in_flight = InFlight::new(&wire.state);
         HttpConnectorFuture::new(async move {
+            let _in_flight = in_flight;
+            let send = async |request| {
+                let _asked = Asked::new(&wire.state);
+                match wire.conflicts.begin(&sent.operation, &sent.body) {
+                    Ok(_under_way) => inner.call(request).await,
+                    Err(refusal) => Ok(response(400, &refusal)),
+                }
+            };
+            let Some(fault) = fault else {
+                return send(request).await;
+            };
             match fault {
                 Fault::Answer(status, body) => Ok(response(status, &body)),
                 Fault::AnswerInstead(status, body) => {
-                    inner.call(request).await?;
+                    send(request).await?;
                     Ok(response(status, &body))
                 }
                 Fault::LostReply => {
-                    inner.call(request).await?;
+                    send(request).await?;
                     Err(broken(std::io::ErrorKind::ConnectionReset))
                 }
                 Fault::Reset => Err(broken(std::io::ErrorKind::ConnectionReset)),
@@ -223,9 +330,18 @@ impl HttpConnector for Connector {
                     std::future::pending().await
                 }
                 Fault::AppliedThenSilence(time) => {
-                    inner.call(request).await?;
+                    send(request).await?;
                     wire.clock.advance(time);
                     std::future::pending().await
+                }
+                Fault::SlowToArrive(time) => {
+                    wire.clock.sleep(time).await;
+                    send(request).await
+                }
+                Fault::SlowToAnswer(time) => {
+                    let answer = send(request).await?;
+                    wire.clock.sleep(time).await;
+                    Ok(answer)
                 }
             }
         })

@@ -1,0 +1,123 @@
+"""The tests of tests/it on a second store: on ministack, or on what AWS_ENDPOINT_URL_DYNAMODB names.
+
+Run by run.sh, which brings the emulator.
+"""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+
+import boto3
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "e2e"))
+from emulator import Ministack  # noqa: E402
+
+# What the names of the tests' tables begin with: tests/it/support/tables.rs.
+PREFIX = "lambda-idempotency-test-"
+COUNTS = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed", re.MULTILINE)
+
+
+def main() -> int:
+    arguments = read_arguments()
+    # A `kill` takes the same way out as Ctrl-C, so that the emulator is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    named = os.environ.get("AWS_ENDPOINT_URL_DYNAMODB")
+    gaps = {} if named else read_gaps()
+    with tempfile.TemporaryDirectory(prefix="second-store-") as directory:
+        store = (
+            nullcontext(SimpleNamespace(endpoint=named))
+            if named
+            else Ministack(arguments.ministack, Path(directory))
+        )
+        with store as store:
+            return run(store.endpoint, gaps, arguments.tests)
+
+
+def run(endpoint: str, gaps: dict[str, str], tests: list[str]) -> int:
+    print(f"tests/it on {endpoint}", flush=True)
+    os.environ["AWS_ENDPOINT_URL_DYNAMODB"] = endpoint
+    skipped = [option for gap in gaps for option in ("--skip", gap)]
+    # What is said of each test is for the eye; the counts are read from a copy of it.
+    passed, failed = 0, 0
+    with subprocess.Popen(
+        cargo_test(*skipped, *tests), stdout=subprocess.PIPE, text=True
+    ) as running:
+        for line in running.stdout:
+            print(line, end="", flush=True)
+            if counts := COUNTS.match(line):
+                passed, failed = map(int, counts.groups())
+    is_good = running.returncode == 0 and passed > 0
+
+    shown = {}
+    if not tests and gaps:
+        shown = run_gaps(gaps)
+        print(f"{len(gaps)} tests that the emulator can't pass:")
+    for gap, reason in gaps.items() if shown else ():
+        print(f"  {gap}\n    {reason}")
+        if not shown[gap]:
+            print("    but it has passed, or was not found: take it off gaps.txt")
+            is_good = False
+
+    left = tables_left(endpoint)
+    if left:
+        is_good = False
+        print("tables that were not deleted:", *left)
+    print(
+        f"{passed} passed, {failed} failed, {sum(shown.values())} gaps of the emulator, "
+        f"{len(left)} tables left"
+    )
+    return 0 if is_good else 1
+
+
+def run_gaps(gaps: dict[str, str]) -> dict[str, bool]:
+    """Whether each of these fails, as it has to on this emulator."""
+    told = subprocess.run(
+        cargo_test("--exact", *gaps), capture_output=True, text=True
+    ).stdout
+    return {gap: f"test {gap} ... FAILED\n" in told for gap in gaps}
+
+
+def cargo_test(*options: str) -> list[str]:
+    command = ["cargo", "test", "--locked", "--package", "lambda-idempotency", "--test", "it"]
+    return [*command, "--", *options]
+
+
+def tables_left(endpoint: str) -> list[str]:
+    credentials = {}
+    if "//127.0.0.1:" in endpoint:
+        credentials = {
+            "aws_access_key_id": "test",
+            "aws_secret_access_key": "test",
+            "region_name": "eu-west-1",
+        }
+    client = boto3.client("dynamodb", endpoint_url=endpoint, **credentials)
+    pages = client.get_paginator("list_tables").paginate()
+    names = [name for page in pages for name in page["TableNames"] if name.startswith(PREFIX)]
+    # DynamoDB names a table until it is gone.
+    status = lambda name: client.describe_table(TableName=name)["Table"]["TableStatus"]
+    return [name for name in names if status(name) != "DELETING"]
+
+
+def read_gaps() -> dict[str, str]:
+    lines = (HERE / "gaps.txt").read_text().splitlines()
+    gaps = [line.split(": ", 1) for line in lines if line and not line.startswith("#")]
+    return dict(gaps)
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ministack", type=Path)
+    parser.add_argument("tests", nargs="*")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
