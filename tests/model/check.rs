@@ -1,33 +1,52 @@
-//! Runs the checker, and says in words what it found.
+//! Runs the checker, and says what it found.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use stateright::{Checker, HasDiscoveries, Model, Path};
+use stateright::report::{ReportData, ReportDiscovery, Reporter};
+use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::protocol::Protocol;
-use crate::state::State;
-use crate::step::Step;
+use crate::tell::told;
 
 /// Visits every state, and fails with the shortest way to one that breaks an invariant.
-pub(crate) fn holds(name: &str, protocol: Protocol) {
+pub(crate) fn holds(name: &'static str, protocol: Protocol) {
     let started = Instant::now();
     let checker = protocol
-        .clone()
         .checker()
         .finish_when(HasDiscoveries::AnyFailures)
         .spawn_bfs()
-        .join();
+        .join_and_report(&mut Progress {
+            name,
+            said: Instant::now(),
+        });
+    for (invariant, path) in checker.discoveries() {
+        panic!("{name}: broken: {invariant}\n{}", told(path));
+    }
     say(&format!(
-        "{name}: {} states, {} steps, depth {}, {:.1} s",
+        "model: {name}: holds in {} states, {} steps, depth {}, {:.1} s",
         checker.unique_state_count(),
         checker.state_count(),
         checker.max_depth(),
         started.elapsed().as_secs_f32(),
     ));
-    for (invariant, path) in checker.discoveries() {
-        panic!("{name}: broken: {invariant}\n{}", told(path));
+}
+
+/// Finds the shortest way to a state that breaks the invariant.
+pub(crate) fn breaks(invariant: &'static str, protocol: Protocol) {
+    let mutation = protocol.mutation;
+    let checker = protocol
+        .checker()
+        .finish_when(HasDiscoveries::AnyOf([invariant].into()))
+        .spawn_bfs()
+        .join();
+    let states = checker.unique_state_count();
+    match checker.discovery(invariant) {
+        Some(path) => say(&format!(
+            "model: {mutation:?}: caught in {states} states, by {} steps: {invariant}",
+            path.into_actions().len(),
+        )),
+        None => panic!("{mutation:?} is not caught in {states} states: {invariant}"),
     }
 }
 
@@ -36,10 +55,30 @@ pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-pub(crate) fn told(path: Path<State, Step>) -> String {
-    let mut text = String::new();
-    for (at, (state, step)) in path.into_vec().into_iter().enumerate() {
-        let _ = writeln!(text, "{at:>3} {state:?}\n    {step:?}");
+struct Progress {
+    name: &'static str,
+    said: Instant,
+}
+
+impl Reporter<Protocol> for Progress {
+    fn report_checking(&mut self, data: ReportData) {
+        if !data.done && self.said.elapsed() > Duration::from_secs(30) {
+            self.said = Instant::now();
+            say(&format!(
+                "model: {}: {} states, depth {} so far",
+                self.name, data.unique_states, data.max_depth
+            ));
+        }
     }
-    text
+
+    fn report_discoveries(
+        &mut self,
+        _: &Protocol,
+        _: std::collections::BTreeMap<&'static str, ReportDiscovery<Protocol>>,
+    ) {
+    }
+
+    fn delay(&self) -> Duration {
+        Duration::from_millis(100)
+    }
 }

@@ -2,6 +2,7 @@
 
 use stateright::{Model, Property};
 
+use crate::code::Now;
 use crate::invariants;
 use crate::protocol::Protocol;
 use crate::state::{Invocation, KEYS, Member, Mode, Payload, Phase, Record, State, Who};
@@ -14,7 +15,7 @@ impl Model for Protocol {
     type Action = Step;
 
     fn init_states(&self) -> Vec<State> {
-        vec![State::initial()]
+        vec![State::initial(self.again)]
     }
 
     fn actions(&self, state: &State, steps: &mut Vec<Step>) {
@@ -22,7 +23,7 @@ impl Model for Protocol {
         for who in state.attempts() {
             let member = state.member(who);
             self.own_steps(who, member, state, steps);
-            self.arrivals(who, member, steps);
+            self.arrivals(who, member, state, steps);
             self.endings(who, member, state, steps);
         }
         for invocation in 0..state.begun {
@@ -50,7 +51,9 @@ impl Protocol {
         if state.begun == self.deliveries || running >= usize::from(self.workers) {
             return;
         }
-        let mut first: Vec<Option<Payload>> = self.payloads.iter().copied().map(Some).collect();
+        // Which payload is which makes no difference before the first delivery.
+        let payloads = if state.begun == 0 { &self.payloads[..1] } else { &self.payloads };
+        let mut first: Vec<Option<Payload>> = payloads.iter().copied().map(Some).collect();
         let mut second = vec![None];
         if self.keys > 1 {
             first.push(None);
@@ -81,14 +84,13 @@ impl Protocol {
             Phase::Claiming { sent }
             | Phase::Committing { sent, .. }
             | Phase::Releasing { sent } => {
-                if sent < self.copies {
+                if sent < self.copies && state.again_left > 0 {
                     steps.push(Step::SendsAgain(who));
                 }
                 steps.push(Step::GivesUp(who));
             }
             Phase::Looking => {
-                let nows = self.nows();
-                let nows = if state.key(who).record.is_in_progress() { nows } else { &nows[..1] };
+                let nows = self.nows_of(state, who);
                 steps.extend(nows.iter().map(|now| Step::Reads(who, *now)));
                 steps.push(Step::GivesUp(who));
             }
@@ -96,7 +98,7 @@ impl Protocol {
             | Phase::ReadingAfterCommit
             | Phase::FindingOut
             | Phase::ReadingAfterRelease => {
-                steps.push(Step::Reads(who, self.nows()[0]));
+                steps.push(Step::Reads(who, self.nows_of(state, who)[0]));
                 steps.push(Step::GivesUp(who));
             }
             Phase::Handling => {
@@ -108,29 +110,36 @@ impl Protocol {
         }
     }
 
-    fn arrivals(&self, who: Who, member: &Member, steps: &mut Vec<Step>) {
+    fn arrivals(&self, who: Who, member: &Member, state: &State, steps: &mut Vec<Step>) {
         let copies = member.copies;
         if copies.claims > 0 {
             let is_waiting = matches!(member.phase, Phase::Claiming { .. });
-            self.arrival(who, Request::Claim, is_waiting, steps);
+            self.arrival(who, Request::Claim, is_waiting, state, steps);
         }
         if copies.releases > 0 {
             let is_waiting = matches!(member.phase, Phase::Releasing { .. });
-            self.arrival(who, Request::Release, is_waiting, steps);
+            self.arrival(who, Request::Release, is_waiting, state, steps);
         }
         for (at, copies) in copies.commits.into_iter().enumerate() {
             if copies > 0 {
                 let body_waits = |body: u8| usize::from(body) == at;
                 let is_waiting =
                     matches!(member.phase, Phase::Committing { body, .. } if body_waits(body));
-                self.arrival(who, Request::Commit(at as u8), is_waiting, steps);
+                self.arrival(who, Request::Commit(at as u8), is_waiting, state, steps);
             }
         }
     }
 
-    fn arrival(&self, who: Who, request: Request, is_waiting: bool, steps: &mut Vec<Step>) {
-        for now in self.nows() {
-            for business in self.conditions(request) {
+    fn arrival(
+        &self,
+        who: Who,
+        request: Request,
+        is_waiting: bool,
+        state: &State,
+        steps: &mut Vec<Step>,
+    ) {
+        for now in self.nows_of(state, who) {
+            for business in self.conditions(request, state.key(who).record) {
                 for reply in self.replies(is_waiting) {
                     steps.push(Step::Arrives {
                         who,
@@ -144,15 +153,39 @@ impl Protocol {
         }
     }
 
-    fn conditions(&self, request: Request) -> &'static [Business] {
+    /// What clocks can say, where it makes a difference.
+    fn nows_of(&self, state: &State, who: Who) -> &'static [Now] {
+        let nows = if self.clocks_differ {
+            &[Now::Early, Now::Late]
+        } else {
+            &[Now::True, Now::Early]
+        };
+        let lease_matters = match state.key(who).record {
+            Record::InProgress { by, .. } => {
+                let holder = state.member(Who {
+                    invocation: by,
+                    key: who.key,
+                });
+                self.clocks_differ || holder.lease_ended
+            }
+            Record::Absent | Record::Completed { .. } => false,
+        };
+        if lease_matters { nows } else { &nows[..1] }
+    }
+
+    /// Whether the business writes' conditions hold, where the record's does.
+    fn conditions(&self, request: Request, record: Record) -> &'static [Business] {
+        if !self.conditions_fail || (self.completed_is_final() && record.is_completed()) {
+            return &[Business::Holds];
+        }
         match request {
-            Request::Commit(0) if self.conditions_fail => &[
+            Request::Commit(0) => &[
                 Business::Holds,
                 Business::FailsWithAlternative,
                 Business::Fails,
             ],
-            Request::Commit(_) if self.conditions_fail => &[Business::Holds, Business::Fails],
-            _ => &[Business::Holds],
+            Request::Commit(_) => &[Business::Holds, Business::Fails],
+            Request::Claim | Request::Release => &[Business::Holds],
         }
     }
 
@@ -190,7 +223,7 @@ impl Protocol {
         }
         let is_waiting = all(Phase::Grouped);
         if is_waiting {
-            if group.sent < self.copies {
+            if group.sent < self.copies && state.again_left > 0 {
                 steps.push(Step::GroupSendsAgain(invocation));
             }
             steps.push(Step::GroupGivesUp(invocation));
@@ -201,9 +234,13 @@ impl Protocol {
         if group.is_remembered && self.tokens_are_forgotten {
             steps.push(Step::GroupTokenIsForgotten(invocation));
         }
-        for now in self.nows() {
-            for first in self.conditions(Request::Commit(0)) {
-                for second in self.conditions(Request::Commit(0)) {
+        let [first, second] = [0, 1].map(|key| Who { invocation, key });
+        // Early or late for one key is early or late for both: one request has one time.
+        let nows = [first, second].map(|who| self.nows_of(state, who));
+        let nows = if nows[0].len() > 1 { nows[0] } else { nows[1] };
+        for now in nows {
+            for first in self.conditions(Request::Commit(0), state.key(first).record) {
+                for second in self.conditions(Request::Commit(0), state.key(second).record) {
                     for reply in self.replies(is_waiting) {
                         steps.push(Step::GroupArrives {
                             invocation,

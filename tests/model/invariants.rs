@@ -32,6 +32,7 @@ pub(crate) fn properties(protocol: &Protocol) -> Vec<Property<Protocol>> {
     if !protocol.clocks_differ {
         properties.push(Property::always(ONE_HANDLER, |_, state: &State| one_handler(state)));
     }
+    properties.retain(|property| !protocol.unpromised.contains(&property.name));
     properties
 }
 

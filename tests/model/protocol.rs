@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::code::{Code, Conditional, Now, View};
+use crate::code::{Code, Conditional, View};
 use crate::mutation::Mutation;
 use crate::state::{Member, Mode, Payload, Record, State, Who};
 
@@ -17,6 +17,8 @@ pub(crate) struct Protocol {
     pub(crate) workers: u8,
     /// Copies of one request: the first, and those that are sent again.
     pub(crate) copies: u8,
+    /// Times that a request is sent again, in all.
+    pub(crate) again: u8,
     pub(crate) modes: Vec<Mode>,
     /// Payloads that messages of the first key have.
     pub(crate) payloads: Vec<Payload>,
@@ -35,6 +37,8 @@ pub(crate) struct Protocol {
     /// At-commit: the commits of one batch can go together.
     pub(crate) groups: bool,
     pub(crate) mutation: Option<Mutation>,
+    /// Invariants that are not checked.
+    pub(crate) unpromised: Vec<&'static str>,
     code: Arc<Code>,
     completed_is_final: bool,
 }
@@ -47,6 +51,7 @@ impl Protocol {
             deliveries,
             workers: deliveries,
             copies: 2,
+            again: u8::MAX,
             modes: vec![Mode::ClaimFirst],
             payloads: vec![Payload::Original],
             fingerprints: true,
@@ -57,10 +62,21 @@ impl Protocol {
             crashes: true,
             groups: false,
             mutation: None,
+            unpromised: Vec::new(),
             code: Arc::new(Code::asked(true, None)),
             completed_is_final: true,
         }
         .asked()
+    }
+
+    /// Two keys, whose messages come alone or in one batch, and can be committed in one transaction.
+    pub(crate) fn group(deliveries: u8) -> Self {
+        Self {
+            keys: 2,
+            modes: vec![Mode::AtCommit],
+            groups: true,
+            ..Self::one_key(deliveries)
+        }
     }
 
     /// Asks the code again, after a change of what its answers depend on.
@@ -88,15 +104,6 @@ impl Protocol {
     /// Whether requests that arrive at a completed record can be forgotten: they change nothing.
     pub(crate) fn completed_is_final(&self) -> bool {
         self.completed_is_final
-    }
-
-    /// What clocks can say when a request is evaluated.
-    pub(crate) fn nows(&self) -> &'static [Now] {
-        if self.clocks_differ {
-            &[Now::Early, Now::Late]
-        } else {
-            &[Now::True, Now::Early]
-        }
     }
 
     /// The record of the attempt's key as the attempt sees it.

@@ -1,7 +1,5 @@
 //! One state of everything: the records, the requests on their way, and what each invocation does.
 
-use std::hash::{Hash, Hasher};
-
 /// Keys of the model. Each message has one of them.
 pub(crate) const KEYS: usize = 2;
 /// Invocations that a state has room for; the liveness check needs one more than the deliveries.
@@ -15,6 +13,8 @@ pub(crate) struct State {
     pub(crate) invocations: [Invocation; SLOTS],
     /// How many of them have begun.
     pub(crate) begun: u8,
+    /// How often a request may still be sent again.
+    pub(crate) again_left: u8,
     /// The messages that are deleted from the queue, by key and payload.
     pub(crate) acknowledged: [[bool; 2]; KEYS],
     pub(crate) broken: Broken,
@@ -49,7 +49,7 @@ pub(crate) enum Record {
 }
 
 /// What a message says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Payload {
     Original,
     /// Another payload under the same key.
@@ -57,21 +57,21 @@ pub(crate) enum Payload {
 }
 
 /// When an attempt takes its key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     ClaimFirst,
     AtCommit,
 }
 
 /// One invocation with its batch: at most one message of each key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Invocation {
     pub(crate) members: [Member; KEYS],
     pub(crate) group: Group,
 }
 
 /// The commit of several messages in one transaction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Group {
     /// Times that the request was sent.
     pub(crate) sent: u8,
@@ -82,7 +82,7 @@ pub(crate) struct Group {
 }
 
 /// One message of an invocation: an attempt, with a fencing token of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Member {
     pub(crate) phase: Phase,
     pub(crate) mode: Mode,
@@ -98,7 +98,7 @@ pub(crate) struct Member {
 }
 
 /// Copies of an attempt's requests that have not arrived. One that never does is lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Copies {
     pub(crate) claims: u8,
     pub(crate) commits: [u8; BODIES],
@@ -106,7 +106,7 @@ pub(crate) struct Copies {
 }
 
 /// What an attempt does. `sent` counts the copies of the request that it waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Not in the batch.
     Absent,
@@ -141,7 +141,7 @@ pub(crate) struct Who {
 }
 
 impl State {
-    pub(crate) fn initial() -> Self {
+    pub(crate) fn initial(again: u8) -> Self {
         Self {
             keys: [Key {
                 record: Record::Absent,
@@ -150,8 +150,15 @@ impl State {
             }; KEYS],
             invocations: [Invocation::NONE; SLOTS],
             begun: 0,
+            again_left: again,
             acknowledged: [[false; 2]; KEYS],
             broken: Broken::default(),
+        }
+    }
+
+    pub(crate) fn count_again(&mut self) {
+        if self.again_left < u8::MAX {
+            self.again_left -= 1;
         }
     }
 
@@ -181,10 +188,6 @@ impl Record {
             Self::Absent => None,
             Self::InProgress { by, .. } | Self::Completed { by, .. } => Some(by),
         }
-    }
-
-    pub(crate) fn is_in_progress(self) -> bool {
-        matches!(self, Self::InProgress { .. })
     }
 
     pub(crate) fn is_completed(self) -> bool {
@@ -240,34 +243,5 @@ impl Member {
 impl Copies {
     pub(crate) fn is_none(self) -> bool {
         self == Self::default()
-    }
-}
-
-/// Two states that differ only in which invocation is which are hashed alike, and the checker visits
-/// one of them: nothing in the protocol depends on the number of an invocation.
-impl Hash for State {
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        let mut seen = [(Invocation::NONE, [0_u8; KEYS]); SLOTS];
-        for (at, (invocation, seen)) in self.invocations.iter().zip(&mut seen).enumerate() {
-            seen.0 = *invocation;
-            for (key, owns) in self.keys.iter().zip(&mut seen.1) {
-                let at = at as u8;
-                *owns = u8::from(key.record.by() == Some(at))
-                    | u8::from(key.written.is_some_and(|(by, _)| by == at)) << 1;
-            }
-        }
-        let begun = &mut seen[..usize::from(self.begun)];
-        begun.sort_unstable();
-        begun.hash(hasher);
-        for key in &self.keys {
-            let (status, payload, body) = match key.record {
-                Record::Absent => (0_u8, Payload::Original, 0),
-                Record::InProgress { payload, .. } => (1, payload, 0),
-                Record::Completed { payload, body, .. } => (2, payload, body),
-            };
-            (status, payload, body).hash(hasher);
-            (key.commits, key.written.map(|(_, body)| body)).hash(hasher);
-        }
-        (self.acknowledged, self.broken).hash(hasher);
     }
 }

@@ -1,7 +1,5 @@
 //! The steps: what can happen next, and what comes of it.
 
-use std::fmt;
-
 use crate::code::Now;
 use crate::protocol::Protocol;
 use crate::state::{KEYS, Member, Mode, Payload, Phase, Record, State, Who};
@@ -105,7 +103,10 @@ impl Protocol {
                     self.answered(&mut state, who, request, answer, business);
                 }
             }
-            Step::SendsAgain(who) => send_again(state.member_mut(who)),
+            Step::SendsAgain(who) => {
+                send_again(state.member_mut(who));
+                state.count_again();
+            }
             Step::Reads(who, now) => {
                 state.member_mut(who).has_trouble = true;
                 self.read(&mut state, who, now);
@@ -133,6 +134,7 @@ impl Protocol {
                 let group = &mut state.invocations[usize::from(invocation)].group;
                 group.sent += 1;
                 group.copies += 1;
+                state.count_again();
             }
             Step::GroupGivesUp(invocation) => self.group_gives_up(&mut state, invocation),
             Step::LeaseEnds(who) => state.member_mut(who).lease_ended = true,
@@ -295,10 +297,4 @@ fn shown(answer: Answer, reply: Reply) -> Option<Answer> {
 /// Whether a request that arrived changed nothing: then it is the same as if it never did.
 fn same_but_for_copies(before: &State, after: &State) -> bool {
     before.keys == after.keys && before.broken == after.broken
-}
-
-impl fmt::Display for Who {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "attempt {}{}", self.invocation + 1, ["a", "b"][usize::from(self.key)])
-    }
 }
