@@ -65,7 +65,9 @@ impl Protocol {
             (Phase::ReadingAfterClaim, Some(view)) => {
                 self.not_taken(state, who, Conditional::Claim, view);
             }
-            (Phase::Looking, Some(view)) if !self.code().applies_to(completion, Some(view), now) => {
+            (Phase::Looking, Some(view))
+                if !self.code().applies_to(completion, Some(view), now) =>
+            {
                 self.not_taken(state, who, completion, view);
             }
             (Phase::Looking, _) => state.member_mut(who).phase = Phase::Handling,
@@ -105,7 +107,9 @@ impl Protocol {
     fn not_taken(&self, state: &mut State, who: Who, request: Conditional, view: View) {
         match self.code().refused_by(request, view) {
             Refusal::Landed => state.member_mut(who).phase = Phase::Handling,
-            Refusal::InProgress | Refusal::LeaseLost if self.is(Mutation::AcknowledgeInProgress) => {
+            Refusal::InProgress | Refusal::LeaseLost
+                if self.is(Mutation::AcknowledgeInProgress) =>
+            {
                 self.done(state, who);
             }
             Refusal::InProgress | Refusal::LeaseLost => self.failed(state, who),

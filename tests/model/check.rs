@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use stateright::report::{ReportData, ReportDiscovery, Reporter};
 use stateright::{Checker, HasDiscoveries, Model};
 
-use crate::protocol::Protocol;
+use crate::protocol::{Checked, Protocol};
 use crate::tell::told;
 
 /// Visits every state, and fails with the shortest way to one that breaks an invariant.
@@ -29,6 +29,18 @@ pub(crate) fn holds(name: &'static str, protocol: Protocol) {
         checker.state_count(),
         checker.max_depth(),
         started.elapsed().as_secs_f32(),
+    ));
+}
+
+/// Finds a state for each thing that has to come up.
+pub(crate) fn covers(name: &'static str, mut protocol: Protocol) {
+    protocol.checked = Checked::Coverage;
+    let checker = protocol.checker().spawn_bfs().join();
+    checker.assert_properties();
+    say(&format!(
+        "model: {name}: all {} situations come up in {} states",
+        checker.discoveries().len(),
+        checker.unique_state_count(),
     ));
 }
 

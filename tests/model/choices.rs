@@ -3,10 +3,11 @@
 use stateright::{Model, Property};
 
 use crate::code::Now;
-use crate::invariants;
-use crate::protocol::Protocol;
-use crate::state::{Invocation, KEYS, Member, Mode, Payload, Phase, Record, State, Who};
-use crate::step::{Business, Reply, Request, Step};
+use crate::coverage;
+use crate::invariants::{COMPLETES, invariants};
+use crate::protocol::{Checked, Protocol};
+use crate::state::{Invocation, Member, Mode, Payload, Phase, Record, Request, State, Who};
+use crate::step::{Business, Reply, Step};
 
 const REPLIES: [Reply; 3] = [Reply::Arrives, Reply::ArrivesWithoutRecord, Reply::IsLost];
 
@@ -40,7 +41,16 @@ impl Model for Protocol {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        invariants::properties(self)
+        match self.checked {
+            Checked::Invariants => invariants(self),
+            Checked::InvariantsBut(one) => {
+                let mut invariants = invariants(self);
+                invariants.retain(|invariant| invariant.name != one);
+                invariants
+            }
+            Checked::Liveness => vec![Property::always(COMPLETES, Protocol::completes)],
+            Checked::Coverage => coverage::properties(self),
+        }
     }
 }
 
@@ -52,7 +62,11 @@ impl Protocol {
             return;
         }
         // Which payload is which makes no difference before the first delivery.
-        let payloads = if state.begun == 0 { &self.payloads[..1] } else { &self.payloads };
+        let payloads = if state.begun == 0 {
+            &self.payloads[..1]
+        } else {
+            &self.payloads
+        };
         let mut first: Vec<Option<Payload>> = payloads.iter().copied().map(Some).collect();
         let mut second = vec![None];
         if self.keys > 1 {

@@ -2,8 +2,8 @@
 //! own that could differ.
 
 use lambda_idempotency::store::{
-    ClaimRequest, Completion, CompletionCondition, FencingToken, Fingerprint, Lease, Moment, Record,
-    Refusal, ReleaseRequest, Status,
+    ClaimRequest, Completion, CompletionCondition, FencingToken, Fingerprint, Lease, Moment,
+    Record, Refusal, ReleaseRequest, Status,
 };
 
 use crate::mutation::Mutation;
@@ -71,8 +71,12 @@ impl Code {
             refusals: [[Refusal::InProgress; VIEWS]; CONDITIONALS.len()],
         };
         for (request, kind) in CONDITIONALS.into_iter().enumerate() {
-            code.applies_to_none[request] =
-                mutated_applies(mutation, kind, None, applies(kind, None, Now::True, fingerprints));
+            code.applies_to_none[request] = mutated_applies(
+                mutation,
+                kind,
+                None,
+                applies(kind, None, Now::True, fingerprints),
+            );
             for index in 0..VIEWS {
                 let view = View::numbered(index);
                 for (now, moment) in NOWS.into_iter().enumerate() {
@@ -130,7 +134,11 @@ impl View {
         } else {
             Status::InProgress
         });
-        record.token = Some(FencingToken::new(if self.is_mine { "mine" } else { "another's" }));
+        record.token = Some(FencingToken::new(if self.is_mine {
+            "mine"
+        } else {
+            "another's"
+        }));
         record.lease = (!self.is_completed).then(|| {
             Lease::until_millis(if self.lease_ended {
                 ENDED_LEASE_MILLIS
@@ -139,7 +147,11 @@ impl View {
             })
         });
         record.expiration = Some(FAR);
-        let payload = if self.is_same_payload { "mine" } else { "another" };
+        let payload = if self.is_same_payload {
+            "mine"
+        } else {
+            "another"
+        };
         record.fingerprint = fingerprints.then(|| Fingerprint::new(payload));
         record
     }

@@ -2,10 +2,11 @@
 
 use crate::check::{breaks, holds};
 use crate::invariants::{
-    ACKNOWLEDGED_IS_DONE, BOTH_OR_NEITHER, FENCED, ISOLATED, ONE_COMMIT, ONE_HANDLER, REPORTED_ONCE,
+    ACKNOWLEDGED_IS_DONE, BOTH_OR_NEITHER, COMPLETES, FENCED, ISOLATED, ONE_COMMIT, ONE_HANDLER,
+    REPORTED_ONCE,
 };
 use crate::mutation::Mutation;
-use crate::protocol::Protocol;
+use crate::protocol::{Checked, Protocol};
 use crate::state::{Mode, Payload};
 
 fn claims_first(mutation: Mutation) -> Protocol {
@@ -36,7 +37,7 @@ fn a_commit_without_the_token_lets_a_stale_attempt_decide() {
 #[test]
 fn a_commit_without_the_token_still_takes_effect_once() {
     let mut protocol = Protocol::one_key(2).mutated(Mutation::CommitWithoutToken);
-    protocol.unpromised = vec![FENCED];
+    protocol.checked = Checked::InvariantsBut(FENCED);
     holds("CommitWithoutToken, all but invariant 4", protocol);
 }
 
@@ -75,19 +76,34 @@ fn a_put_without_a_condition_takes_effect_twice() {
 
 #[test]
 fn a_message_in_progress_must_not_be_acknowledged() {
-    breaks(ACKNOWLEDGED_IS_DONE, claims_first(Mutation::AcknowledgeInProgress));
+    breaks(
+        ACKNOWLEDGED_IS_DONE,
+        claims_first(Mutation::AcknowledgeInProgress),
+    );
 }
 
 #[test]
 fn a_lost_lease_must_not_be_acknowledged() {
-    breaks(ACKNOWLEDGED_IS_DONE, claims_first(Mutation::AcknowledgeLostLease));
+    breaks(
+        ACKNOWLEDGED_IS_DONE,
+        claims_first(Mutation::AcknowledgeLostLease),
+    );
 }
 
 #[test]
 fn an_unknown_outcome_must_not_be_acknowledged() {
-    breaks(ACKNOWLEDGED_IS_DONE, claims_first(Mutation::AcknowledgeUnknown));
-    breaks(ACKNOWLEDGED_IS_DONE, claims_at_commit(Mutation::AcknowledgeUnknown));
-    breaks(ACKNOWLEDGED_IS_DONE, group(Mutation::GroupAcknowledgesUnknown));
+    breaks(
+        ACKNOWLEDGED_IS_DONE,
+        claims_first(Mutation::AcknowledgeUnknown),
+    );
+    breaks(
+        ACKNOWLEDGED_IS_DONE,
+        claims_at_commit(Mutation::AcknowledgeUnknown),
+    );
+    breaks(
+        ACKNOWLEDGED_IS_DONE,
+        group(Mutation::GroupAcknowledgesUnknown),
+    );
 }
 
 #[test]
@@ -112,4 +128,11 @@ fn a_response_names_what_is_not_done_and_names_it_once() {
     breaks(REPORTED_ONCE, group(Mutation::ResponseForgets));
     breaks(ACKNOWLEDGED_IS_DONE, group(Mutation::ResponseForgets));
     breaks(REPORTED_ONCE, group(Mutation::ResponseRepeats));
+}
+
+#[test]
+fn a_claim_without_a_lease_is_never_completed() {
+    let mut protocol = Protocol::one_key(2).mutated(Mutation::ClaimWithoutLease);
+    protocol.checked = Checked::Liveness;
+    breaks(COMPLETES, protocol);
 }

@@ -6,6 +6,19 @@ use crate::code::{Code, Conditional, View};
 use crate::mutation::Mutation;
 use crate::state::{Member, Mode, Payload, Record, State, Who};
 
+/// What of the states is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Checked {
+    /// What has to hold in each.
+    Invariants,
+    /// The same, but for this one.
+    InvariantsBut(&'static str),
+    /// That each message completes once faults end.
+    Liveness,
+    /// That what the model is for comes up in it at all.
+    Coverage,
+}
+
 /// A size of the model, and what may happen in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Protocol {
@@ -37,8 +50,8 @@ pub(crate) struct Protocol {
     /// At-commit: the commits of one batch can go together.
     pub(crate) groups: bool,
     pub(crate) mutation: Option<Mutation>,
-    /// Invariants that are not checked.
-    pub(crate) unpromised: Vec<&'static str>,
+    /// Which properties are checked.
+    pub(crate) checked: Checked,
     code: Arc<Code>,
     completed_is_final: bool,
 }
@@ -62,7 +75,7 @@ impl Protocol {
             crashes: true,
             groups: false,
             mutation: None,
-            unpromised: Vec::new(),
+            checked: Checked::Invariants,
             code: Arc::new(Code::asked(true, None)),
             completed_is_final: true,
         }
@@ -72,9 +85,16 @@ impl Protocol {
     /// Two keys, whose messages come alone or in one batch, and can be committed in one transaction.
     pub(crate) fn group(deliveries: u8) -> Self {
         Self {
-            keys: 2,
             modes: vec![Mode::AtCommit],
             groups: true,
+            ..Self::batches(deliveries)
+        }
+    }
+
+    /// Two keys, whose messages come alone or in one batch.
+    pub(crate) fn batches(deliveries: u8) -> Self {
+        Self {
+            keys: 2,
             ..Self::one_key(deliveries)
         }
     }

@@ -97,6 +97,13 @@ pub(crate) struct Member {
     pub(crate) has_trouble: bool,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    Claim,
+    Commit(u8),
+    Release,
+}
+
 /// Copies of an attempt's requests that have not arrived. One that never does is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Copies {
@@ -110,7 +117,9 @@ pub(crate) struct Copies {
 pub(crate) enum Phase {
     /// Not in the batch.
     Absent,
-    Claiming { sent: u8 },
+    Claiming {
+        sent: u8,
+    },
     /// The claim was refused, and the answer did not show the record.
     ReadingAfterClaim,
     /// At-commit, received before: is it done?
@@ -119,12 +128,17 @@ pub(crate) enum Phase {
     /// The handler is done; whether its writes go alone or in a group is open.
     Prepared,
     Grouped,
-    Committing { body: u8, sent: u8 },
+    Committing {
+        body: u8,
+        sent: u8,
+    },
     /// The commit was refused, and the answer did not show the record.
     ReadingAfterCommit,
     /// At-commit: did the commit land after all?
     FindingOut,
-    Releasing { sent: u8 },
+    Releasing {
+        sent: u8,
+    },
     /// The release was refused, and the answer did not show the record.
     ReadingAfterRelease,
     Done,
@@ -241,6 +255,14 @@ impl Member {
 }
 
 impl Copies {
+    pub(crate) fn of_mut(&mut self, request: Request) -> &mut u8 {
+        match request {
+            Request::Claim => &mut self.claims,
+            Request::Commit(body) => &mut self.commits[usize::from(body)],
+            Request::Release => &mut self.releases,
+        }
+    }
+
     pub(crate) fn is_none(self) -> bool {
         self == Self::default()
     }

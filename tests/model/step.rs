@@ -2,7 +2,7 @@
 
 use crate::code::Now;
 use crate::protocol::Protocol;
-use crate::state::{KEYS, Member, Mode, Payload, Phase, Record, State, Who};
+use crate::state::{Invocation, KEYS, Member, Mode, Payload, Phase, Record, Request, State, Who};
 use crate::store::Answer;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,13 +42,6 @@ pub(crate) enum Step {
     TokenIsForgotten(Who, u8),
     GroupTokenIsForgotten(u8),
     Crashes(u8),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Request {
-    Claim,
-    Commit(u8),
-    Release,
 }
 
 /// The conditions of a commit's business writes.
@@ -142,7 +135,9 @@ impl Protocol {
                 state.member_mut(who).is_remembered[usize::from(body)] = false;
             }
             Step::GroupTokenIsForgotten(invocation) => {
-                state.invocations[usize::from(invocation)].group.is_remembered = false;
+                state.invocations[usize::from(invocation)]
+                    .group
+                    .is_remembered = false;
             }
             Step::Crashes(invocation) => {
                 for member in &mut state.invocations[usize::from(invocation)].members {
@@ -189,12 +184,7 @@ impl Protocol {
         now: Now,
         business: Business,
     ) -> Answer {
-        let copies = &mut state.member_mut(who).copies;
-        match request {
-            Request::Claim => copies.claims -= 1,
-            Request::Commit(body) => copies.commits[usize::from(body)] -= 1,
-            Request::Release => copies.releases -= 1,
-        }
+        *state.member_mut(who).copies.of_mut(request) -= 1;
         match request {
             Request::Claim => self.claim_arrives(state, who, now),
             Request::Commit(body) => {
@@ -226,7 +216,13 @@ impl Protocol {
 
     /// Requests that can change nothing any more are the same as lost. Only where that is certain.
     fn forget_what_has_no_effect(&self, state: &mut State) {
+        let is_final = |record: Record| self.completed_is_final() && record.is_completed();
+        let any_is_final = state.keys.iter().any(|key| is_final(key.record));
         for at in 0..state.begun {
+            let Invocation { members, group } = &mut state.invocations[usize::from(at)];
+            if any_is_final && members.iter().all(|member| member.phase != Phase::Grouped) {
+                group.copies = 0;
+            }
             for key in 0..self.keys {
                 let who = Who {
                     invocation: at,
@@ -234,10 +230,9 @@ impl Protocol {
                 };
                 let record = state.key(who).record;
                 let holds = matches!(record, Record::InProgress { by, .. } if by == at);
-                let is_final = self.completed_is_final() && record.is_completed();
                 let group_copies = state.invocations[usize::from(at)].group.copies;
                 let member = state.member_mut(who);
-                if is_final {
+                if is_final(record) {
                     forget_late_copies(member);
                 }
                 if member.phase == Phase::Over && member.copies.is_none() && group_copies == 0 {
@@ -253,11 +248,15 @@ impl Protocol {
 
 fn forget_late_copies(member: &mut Member) {
     let copies = &mut member.copies;
-    if !matches!(member.phase, Phase::Claiming { .. } | Phase::ReadingAfterClaim) {
+    if !matches!(
+        member.phase,
+        Phase::Claiming { .. } | Phase::ReadingAfterClaim
+    ) {
         copies.claims = 0;
     }
     for (body, commits) in copies.commits.iter_mut().enumerate() {
-        if !matches!(member.phase, Phase::Committing { body: waits, .. } if usize::from(waits) == body) {
+        if !matches!(member.phase, Phase::Committing { body: waits, .. } if usize::from(waits) == body)
+        {
             *commits = 0;
         }
     }
@@ -267,22 +266,14 @@ fn forget_late_copies(member: &mut Member) {
 }
 
 fn send_again(member: &mut Member) {
-    let copies = &mut member.copies;
-    match &mut member.phase {
-        Phase::Claiming { sent } => {
-            *sent += 1;
-            copies.claims += 1;
-        }
-        Phase::Committing { body, sent } => {
-            *sent += 1;
-            copies.commits[usize::from(*body)] += 1;
-        }
-        Phase::Releasing { sent } => {
-            *sent += 1;
-            copies.releases += 1;
-        }
+    let (request, sent) = match &mut member.phase {
+        Phase::Claiming { sent } => (Request::Claim, sent),
+        Phase::Committing { body, sent } => (Request::Commit(*body), sent),
+        Phase::Releasing { sent } => (Request::Release, sent),
         phase => unreachable!("{phase:?} waits for nothing"),
-    }
+    };
+    *sent += 1;
+    *member.copies.of_mut(request) += 1;
 }
 
 /// The answer as the attempt gets it; `None` if there is no such answer.

@@ -34,7 +34,10 @@ impl Protocol {
 
     pub(crate) fn release_arrives(&self, state: &mut State, who: Who) -> Answer {
         let view = self.view(state, who);
-        if !self.code().applies_to(Conditional::Release, view, Now::True) {
+        if !self
+            .code()
+            .applies_to(Conditional::Release, view, Now::True)
+        {
             return Answer::Refused(view);
         }
         self.write(state, who, Conditional::Release, Now::True, Record::Absent);
@@ -74,7 +77,10 @@ impl Protocol {
         now: Now,
         holds: [bool; KEYS],
     ) -> Option<[Answer; KEYS]> {
-        if state.invocations[usize::from(invocation)].group.is_remembered {
+        if state.invocations[usize::from(invocation)]
+            .group
+            .is_remembered
+        {
             return None;
         }
         let who = |key: usize| Who {
@@ -93,7 +99,9 @@ impl Protocol {
         for key in 0..KEYS {
             self.complete(state, who(key), 0, now);
         }
-        state.invocations[usize::from(invocation)].group.is_remembered = true;
+        state.invocations[usize::from(invocation)]
+            .group
+            .is_remembered = true;
         None
     }
 

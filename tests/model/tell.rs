@@ -5,8 +5,8 @@ use std::fmt::{self, Write as _};
 use stateright::Path;
 
 use crate::code::Now;
-use crate::state::{Invocation, KEYS, Member, Mode, Payload, Phase, Record, State, Who};
-use crate::step::{Business, Reply, Request, Step};
+use crate::state::{Invocation, KEYS, Member, Mode, Payload, Phase, Record, Request, State, Who};
+use crate::step::{Business, Reply, Step};
 
 /// Each step, and what it changed.
 pub(crate) fn told(path: Path<State, Step>) -> String {
@@ -41,7 +41,11 @@ fn step_told(before: &State, step: Step) -> String {
                 (Mode::AtCommit, false) => "claims at commit",
                 (Mode::AtCommit, true) => "claims at commit, looks first",
             };
-            format!("{} gets {}: {how}", number(before.begun), messages.join(" and "))
+            format!(
+                "{} gets {}: {how}",
+                number(before.begun),
+                messages.join(" and ")
+            )
         }
         Step::HandlerSucceeds(who) => format!("{who}: the handler succeeds"),
         Step::HandlerFails(who) => format!("{who}: the handler fails"),
@@ -62,7 +66,10 @@ fn step_told(before: &State, step: Step) -> String {
             now,
             business: [a, b],
             reply,
-        } => format!("{}: the group's commit arrives{now}; a{a}, b{b}{reply}", number(invocation)),
+        } => format!(
+            "{}: the group's commit arrives{now}; a{a}, b{b}{reply}",
+            number(invocation)
+        ),
         Step::GroupSendsAgain(invocation) => {
             format!("{}: no answer, sends the group again", number(invocation))
         }
@@ -74,7 +81,10 @@ fn step_told(before: &State, step: Step) -> String {
             format!("{who}: the store forgets that it applied body {body}")
         }
         Step::GroupTokenIsForgotten(invocation) => {
-            format!("{}: the store forgets that it applied the group", number(invocation))
+            format!(
+                "{}: the store forgets that it applied the group",
+                number(invocation)
+            )
         }
         Step::Crashes(invocation) => format!("{} crashes", number(invocation)),
     }
@@ -104,7 +114,11 @@ fn changes(before: &State, after: &State) -> Vec<String> {
     for who in after.attempts() {
         let (old, new) = (before.member(who), after.member(who));
         if old.phase != new.phase && new.phase != Phase::Absent {
-            changes.push(format!("{who}: {:?}{}", new.phase, on_their_way(after, who, new)));
+            changes.push(format!(
+                "{who}: {:?}{}",
+                new.phase,
+                on_their_way(after, who, new)
+            ));
         }
     }
     changes
@@ -118,7 +132,12 @@ fn on_their_way(state: &State, who: Who, member: &Member) -> String {
         (copies.releases, "release"),
         (group.copies, "group"),
     ];
-    kinds.extend(copies.commits.into_iter().zip(["commit of body 0", "commit of body 1"]));
+    kinds.extend(
+        copies
+            .commits
+            .into_iter()
+            .zip(["commit of body 0", "commit of body 1"]),
+    );
     let kinds: Vec<String> = kinds
         .into_iter()
         .filter(|(copies, _)| *copies > 0)
