@@ -20,10 +20,6 @@ impl Counts {
             self.add_many(kind, what, *times);
         }
     }
-
-    pub fn of(&self, kind: &'static str, what: &'static str) -> u64 {
-        self.0.get(&(kind, what)).copied().unwrap_or_default()
-    }
 }
 
 /// One line a kind.

@@ -3,6 +3,7 @@
 use lambda_idempotency::{HandlerError, Message};
 
 use crate::clock::sleep;
+use crate::conduct::Sender;
 use crate::history::worker;
 use crate::oracle;
 use crate::order::Order;
@@ -39,7 +40,7 @@ impl Drop for Guard {
 /// The order, and the number of this run of the handler.
 pub async fn handle(
     shared: Shared,
-    by: usize,
+    by: Sender,
     message: Message<Order>,
 ) -> Result<(Order, u64), HandlerError> {
     let order = message.body.clone();
@@ -60,9 +61,9 @@ pub async fn handle(
     Ok((order, guard.run))
 }
 
-fn start(shared: &Shared, by: usize, order: &Order) -> (Act, Guard) {
+fn start(shared: &Shared, by: Sender, order: &Order) -> (Act, Guard) {
     let mut world = lock(shared);
-    let (run, token) = oracle::handler_starts(&mut world, &order.key);
+    let (run, token) = oracle::handler_starts(&mut world, by, &order.key);
     let is_faulty = !world.faults_ended && {
         let chance = world.setup.handler_faults;
         world.rng.percent(chance)
@@ -88,7 +89,7 @@ fn start(shared: &Shared, by: usize, order: &Order) -> (Act, Guard) {
     world.counts.add("handler", told);
     if world.is_recorded() {
         let token = token.map(|token| world.name(token.as_str()));
-        world.note(&worker(by), || {
+        world.note(&worker(by.worker), || {
             let key = &order.key;
             format!("handler of {key} {told}, run {run}; the key is held by {token:?}")
         });

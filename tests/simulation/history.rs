@@ -5,6 +5,7 @@ use lambda_idempotency::store::{
 };
 
 use crate::clock::START;
+use crate::conduct::Sender;
 use crate::faults::Plan;
 use crate::memory::{Answer, Request};
 use crate::world::World;
@@ -20,7 +21,7 @@ impl Request {
     }
 }
 
-pub fn sent(world: &mut World, from: usize, request: &Request, plan: &Plan) {
+pub fn sent(world: &mut World, from: Sender, request: &Request, plan: &Plan) {
     if !world.is_recorded() {
         return;
     }
@@ -29,10 +30,10 @@ pub fn sent(world: &mut World, from: usize, request: &Request, plan: &Plan) {
         Some(fault) => format!("  !! {fault}"),
         None => String::new(),
     };
-    world.note(&worker(from), || format!("sends {what}{fault}"));
+    world.note(&worker(from.worker), || format!("sends {what}{fault}"));
 }
 
-pub fn landed(world: &mut World, from: usize, request: &Request, answer: &Answer, is_copy: bool) {
+pub fn landed(world: &mut World, from: Sender, request: &Request, answer: &Answer, is_copy: bool) {
     if !world.is_recorded() {
         return;
     }
@@ -40,7 +41,7 @@ pub fn landed(world: &mut World, from: usize, request: &Request, answer: &Answer
     let answer = answered(world, answer);
     let copy = if is_copy { " (a copy)" } else { "" };
     world.note("store", || {
-        format!("{what} of {}{copy}: {answer}", worker(from))
+        format!("{what} of {}{copy}: {answer}", worker(from.worker))
     });
 }
 

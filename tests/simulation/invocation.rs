@@ -11,19 +11,19 @@ use aws_lambda_events::sqs::SqsBatchResponse;
 use lambda_idempotency::{Error, Handler, Idempotency, Key, Message, Report, SqsBatch, SqsService};
 
 use crate::clock::{SimClock, shown};
+use crate::conduct::{self, Sender};
 use crate::handler::handle;
 use crate::history::worker as named;
 use crate::oracle::{self, CONSUMER};
 use crate::order::Order;
 use crate::queue::Delivery;
 use crate::wire::SimStore;
-use crate::world::{MINUTE, SECOND, Shared, World, lock};
+use crate::world::{MILLI, MINUTE, SECOND, Shared, World, lock};
 
 type Response = Result<SqsBatchResponse, Error>;
 
 pub struct Invocation {
-    pub number: u64,
-    pub worker: usize,
+    pub from: Sender,
     pub deliveries: Vec<Delivery>,
     /// In true time, and whether the response has to keep it.
     deadline: u64,
@@ -58,7 +58,8 @@ impl Wake for Woken {
 }
 
 impl Invocation {
-    pub fn start(shared: &Shared, worker: usize, number: u64, deliveries: Vec<Delivery>) -> Self {
+    pub fn start(shared: &Shared, from: Sender, deliveries: Vec<Delivery>) -> Self {
+        let Sender { worker, invocation } = from;
         let mut world = lock(shared);
         let setup = world.setup.clone();
         let in_peace = world.faults_ended;
@@ -79,15 +80,15 @@ impl Invocation {
                 .iter()
                 .map(|delivery| delivery.id.as_str())
                 .collect();
-            format!("invocation {number} with {ids:?}, {mode:?}, clock off by {skew} us")
+            format!("invocation {invocation} with {ids:?}, {mode:?}, clock off by {skew} us")
         });
         drop(world);
 
         let reported = Arc::default();
-        let observer = observer(shared, worker, &deliveries, in_peace, &reported);
+        let observer = observer(shared, from, &deliveries, in_peace, &reported);
         let store = SimStore {
             shared: shared.clone(),
-            worker,
+            from,
         };
         let clock = SimClock {
             shared: shared.clone(),
@@ -116,7 +117,7 @@ impl Invocation {
             let service = idempotency.sqs(move |message: Message<Order>| {
                 let (shared, tables) = (handler_shared.clone(), tables.clone());
                 async move {
-                    let (order, run) = handle(shared, worker, message).await?;
+                    let (order, run) = handle(shared, from, message).await?;
                     Ok(order.transaction(&tables, run))
                 }
             });
@@ -125,15 +126,14 @@ impl Invocation {
             let service = idempotency.sqs(move |message: Message<Order>| {
                 let (shared, tables) = (handler_shared.clone(), tables.clone());
                 async move {
-                    let (order, run) = handle(shared, worker, message).await?;
+                    let (order, run) = handle(shared, from, message).await?;
                     Ok(order.silent_transaction(&tables, run))
                 }
             });
             process(service, &setup, event, context)
         };
         Self {
-            number,
-            worker,
+            from,
             deliveries,
             deadline,
             keeps_deadline: told_by_own_clock,
@@ -185,9 +185,12 @@ impl Invocation {
         if !positions.iter().copied().eq(0..self.deliveries.len()) {
             world.violate(|| format!("reported were the positions {positions:?}"));
         }
-        if self.keeps_deadline && !self.was_stalled && world.now > self.deadline {
-            let late = world.now - self.deadline;
-            world.violate(|| format!("the response came {late} us after the deadline"));
+        let margin = (100 * MILLI).min(world.setup.timeout / 20);
+        // The deadline is told in whole milliseconds.
+        let latest = self.deadline - margin + MILLI;
+        if self.keeps_deadline && !self.was_stalled && world.now > latest {
+            let late = world.now - latest;
+            world.violate(|| format!("the response came {late} us too late"));
         }
         let response = match response {
             Ok(response) => response,
@@ -221,7 +224,7 @@ fn draw_poll(world: &mut World) -> u32 {
 
 fn observer(
     shared: &Shared,
-    worker: usize,
+    from: Sender,
     deliveries: &[Delivery],
     in_peace: bool,
     reported: &Arc<Mutex<Vec<(usize, bool)>>>,
@@ -233,7 +236,7 @@ fn observer(
         let is_acknowledged = report.outcome.is_acknowledged();
         reported.lock().unwrap().push((position, is_acknowledged));
         let mut world = lock(&shared);
-        world.note(&named(worker), || {
+        world.note(&named(from.worker), || {
             let (id, outcome) = (report.message_id.as_deref(), report.outcome);
             let error = report.error.as_ref().map(|error| format!("{error:#}"));
             format!(
@@ -242,7 +245,8 @@ fn observer(
                 error.unwrap_or_default()
             )
         });
-        oracle::reported(&mut world, messages[position], in_peace, report);
+        conduct::reported(&mut world, from, report);
+        oracle::reported(&mut world, from, messages[position], in_peace, report);
     }
 }
 

@@ -7,6 +7,7 @@
 #![allow(missing_docs, reason = "the tests' names say it")]
 
 mod clock;
+mod conduct;
 mod counts;
 mod expressions;
 mod faults;

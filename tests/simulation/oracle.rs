@@ -10,6 +10,7 @@ use lambda_idempotency::store::{CompletionCondition, FencingToken, Moment, Recor
 use lambda_idempotency::{Outcome, Reason, Report};
 
 use crate::clock::START;
+use crate::conduct::{self, Sender};
 use crate::expressions::number;
 use crate::fingerprint;
 use crate::memory::{Answer, Request};
@@ -32,6 +33,7 @@ pub struct Oracle {
 /// A handler that is running.
 struct Running {
     run: u64,
+    invocation: u64,
     key: String,
     /// When the lease ends under which it started, in true time.
     lease_ends: u64,
@@ -241,7 +243,7 @@ fn in_order(world: &mut World, key: &str) {
 }
 
 /// A handler starts for this key. The number names its run.
-pub fn handler_starts(world: &mut World, key: &str) -> (u64, Option<FencingToken>) {
+pub fn handler_starts(world: &mut World, by: Sender, key: &str) -> (u64, Option<FencingToken>) {
     let now = world.now;
     let holder = record_of(world, key).filter(|record| record.status == Status::InProgress);
     let token = holder.and_then(|record| record.token.clone());
@@ -249,6 +251,10 @@ pub fn handler_starts(world: &mut World, key: &str) -> (u64, Option<FencingToken
     let lease_ends = lease.map_or(0, |lease| {
         lease.as_millis().saturating_sub(START * 1_000) * MILLI
     });
+    let mut others = world.oracle.running.iter();
+    if others.any(|other| other.key == key && other.invocation == by.invocation) {
+        world.violate(|| format!("{key}: two handlers run at once in one batch"));
+    }
     if world.setup.modes == Modes::First && world.setup.clocks_are_equal() {
         if lease_ends < now {
             world.violate(|| format!("{key}: a handler starts without a claim that lives"));
@@ -262,6 +268,7 @@ pub fn handler_starts(world: &mut World, key: &str) -> (u64, Option<FencingToken
     let run = world.oracle.runs;
     world.oracle.running.push(Running {
         run,
+        invocation: by.invocation,
         key: key.to_owned(),
         lease_ends,
     });
@@ -273,7 +280,13 @@ pub fn handler_ended(world: &mut World, run: u64) {
 }
 
 /// The library says what became of a message.
-pub fn reported(world: &mut World, message: usize, started_in_peace: bool, report: &Report) {
+pub fn reported(
+    world: &mut World,
+    from: Sender,
+    message: usize,
+    started_in_peace: bool,
+    report: &Report,
+) {
     world.counts.add("outcomes", report.outcome.as_str());
     let order = world.queue.messages[message].order.clone();
     let id = world.queue.messages[message].id.clone();
@@ -292,6 +305,10 @@ pub fn reported(world: &mut World, message: usize, started_in_peace: bool, repor
                     report.result
                 )
             });
+        }
+        let holder = record_of(world, &order.key).and_then(|record| record.token.as_ref());
+        if report.outcome == Outcome::Completed && !conduct::is_own(world, from, holder) {
+            world.violate(|| format!("{id} is completed, by another invocation"));
         }
         let counted = world
             .memory

@@ -11,7 +11,7 @@ const ARN: &str = "arn:aws:sqs:eu-west-1:123456789012:simulated";
 /// In percent of the receives of a standard queue: a message comes twice in a batch; one comes that
 /// was deleted.
 const TWICE: u64 = 3;
-const DELETED: u64 = 5;
+const DELETED: u64 = 1;
 
 pub struct Message {
     pub id: String,

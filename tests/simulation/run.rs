@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
+use crate::conduct::{self, Sender};
 use crate::counts::Counts;
 use crate::history::worker as named;
 use crate::invocation::{Invocation, Step};
 use crate::oracle;
 use crate::order::text;
 use crate::rng::Rng;
-use crate::wire::land;
 use crate::world::{Event, HOUR, MILLI, MINUTE, SECOND, Shared, World, lock};
 
 /// After the last fault, everything is done before this.
@@ -75,7 +75,10 @@ impl Simulation {
             }
             let ready = |invocation: &&Invocation| invocation.is_ready();
             let workers = self.invocations.iter().flatten();
-            let ready: Vec<usize> = workers.filter(ready).map(|ready| ready.worker).collect();
+            let ready: Vec<usize> = workers
+                .filter(ready)
+                .map(|ready| ready.from.worker)
+                .collect();
             if !ready.is_empty() {
                 let worker = lock(&self.shared).rng.pick(&ready);
                 self.poll(worker);
@@ -86,7 +89,7 @@ impl Simulation {
                 Some(event) => self.happens(event),
                 None => {
                     if let Some(invocation) = self.invocations.iter().flatten().next() {
-                        let number = invocation.number;
+                        let number = invocation.from.invocation;
                         lock(&self.shared)
                             .violate(|| format!("invocation {number} waits for nothing"));
                     }
@@ -104,13 +107,7 @@ impl Simulation {
                 drop(world);
                 waker.wake();
             }
-            Event::Land {
-                request,
-                from,
-                answer,
-                hides_record,
-                is_copy,
-            } => land(&mut world, &request, from, answer, hides_record, is_copy),
+            Event::Land(landing) => landing.happens(&mut world),
             Event::Reply(slot, answer) => {
                 drop(world);
                 slot.fill(answer);
@@ -132,7 +129,7 @@ impl Simulation {
             Event::Kill { worker, invocation } => {
                 drop(world);
                 let running = self.invocations[worker].as_ref();
-                if running.is_some_and(|running| running.number == invocation) {
+                if running.is_some_and(|running| running.from.invocation == invocation) {
                     self.ends(worker, "is out of time");
                 }
             }
@@ -193,9 +190,12 @@ impl Simulation {
         } else {
             world.in_time(world.setup.timeout + HOUR, kill);
         }
+        let from = Sender {
+            worker,
+            invocation: number,
+        };
         drop(guard);
-        self.invocations[worker] =
-            Some(Invocation::start(&self.shared, worker, number, deliveries));
+        self.invocations[worker] = Some(Invocation::start(&self.shared, from, deliveries));
     }
 
     fn poll(&mut self, worker: usize) {
@@ -208,6 +208,7 @@ impl Simulation {
                 invocation.stands_still = true;
                 invocation.was_stalled = true;
                 let mut world = lock(&self.shared);
+                conduct::stalled(&mut world, invocation.from.invocation);
                 world.counts.add("happened", "stalls");
                 world.note(&named(worker), || {
                     format!("stands still until {}", until / SECOND)

@@ -12,9 +12,11 @@ use lambda_idempotency::store::{
     Store, StoreError,
 };
 
-use crate::faults::{Outcome, Plan, plan};
+use crate::conduct::{self, Sender};
+use crate::faults::{self, Outcome, plan};
 use crate::history;
 use crate::memory::{Answer, Request};
+use crate::oracle;
 use crate::world::{Event, Shared, World, lock};
 
 /// Where an answer is waited for.
@@ -51,48 +53,47 @@ impl Slot {
     }
 }
 
-/// One worker's store.
+/// The store of one invocation.
 pub struct SimStore {
     pub shared: Shared,
-    pub worker: usize,
+    pub from: Sender,
 }
 
 impl SimStore {
     async fn exchange(&self, request: Request) -> Answer {
         let slot = Slot::default();
-        send(&mut lock(&self.shared), self.worker, request, &slot);
-        slot.answer().await
+        let record_ids = request.record_ids().into_iter().map(str::to_owned);
+        let record_ids = record_ids.collect();
+        send(&mut lock(&self.shared), self.from, request, &slot);
+        let answer = slot.answer().await;
+        conduct::answered(&mut lock(&self.shared), self.from, record_ids, &answer);
+        answer
     }
 }
 
-fn send(world: &mut World, from: usize, request: Request, slot: &Slot) {
+fn send(world: &mut World, from: Sender, request: Request, slot: &Slot) {
     world.counts.add("requests", request.kind());
     let plan = plan(world, &request);
     history::sent(world, from, &request, &plan);
+    conduct::sent(world, from, &request);
     let request = Arc::new(request);
-    let Plan {
-        landings,
-        outcome,
-        hides_record,
-        ..
-    } = plan;
-    let last = landings.len().checked_sub(1);
-    for (number, delay) in landings.into_iter().enumerate() {
-        let answers = match outcome {
+    let last = plan.landings.len().checked_sub(1);
+    for (number, delay) in plan.landings.into_iter().enumerate() {
+        let answers = match plan.outcome {
             Outcome::OfFirst => number == 0,
             Outcome::OfLast => Some(number) == last,
             Outcome::Failed { .. } | Outcome::Silence => false,
         };
-        let landing = Event::Land {
+        let landing = Landing {
             request: Arc::clone(&request),
             from,
-            answer: answers.then(|| slot.clone()),
-            hides_record,
+            answer_to: answers.then(|| slot.clone()),
+            hides_record: plan.hides_record,
             is_copy: number > 0,
         };
-        world.in_time(delay, landing);
+        world.in_time(delay, Event::Land(landing));
     }
-    if let Outcome::Failed { failure, after } = outcome {
+    if let Outcome::Failed { failure, after } = plan.outcome {
         let answer = request.failed(failure, "injected");
         world.in_time(after, Event::Reply(slot.clone(), answer));
     }
@@ -128,31 +129,37 @@ impl Store for SimStore {
     }
 }
 
-/// A request reaches the store.
-pub fn land(
-    world: &mut World,
-    request: &Request,
-    from: usize,
+/// A request on its way.
+pub struct Landing {
+    request: Arc<Request>,
+    from: Sender,
     answer_to: Option<Slot>,
     hides_record: bool,
     is_copy: bool,
-) {
-    let before: Vec<_> = request
-        .record_ids()
-        .into_iter()
-        .map(|id| (id.to_owned(), world.memory.record(id).cloned()))
-        .collect();
-    let now = world.since_start();
-    let answer = world.memory.apply(request, now);
-    history::landed(world, from, request, &answer, is_copy);
-    crate::oracle::after_landing(world, request, &answer, &before);
-    if let Some(slot) = answer_to {
-        let answer = if hides_record {
-            answer.hidden()
-        } else {
-            answer
-        };
-        let delay = crate::faults::latency(world);
-        world.in_time(delay, Event::Reply(slot, answer));
+}
+
+impl Landing {
+    /// The request reaches the store.
+    pub fn happens(self, world: &mut World) {
+        let request = &*self.request;
+        let before: Vec<_> = request
+            .record_ids()
+            .into_iter()
+            .map(|id| (id.to_owned(), world.memory.record(id).cloned()))
+            .collect();
+        let now = world.since_start();
+        let answer = world.memory.apply(request, now);
+        history::landed(world, self.from, request, &answer, self.is_copy);
+        oracle::after_landing(world, request, &answer, &before);
+        conduct::landed(world, self.from, request, &answer);
+        if let Some(slot) = self.answer_to {
+            let answer = if self.hides_record {
+                answer.hidden()
+            } else {
+                answer
+            };
+            let delay = faults::latency(world);
+            world.in_time(delay, Event::Reply(slot, answer));
+        }
     }
 }

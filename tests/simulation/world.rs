@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 use std::time::Duration;
 
+use crate::conduct::Conduct;
 use crate::counts::Counts;
-use crate::memory::{Answer, Memory, Request};
+use crate::memory::{Answer, Memory};
 use crate::oracle::Oracle;
 use crate::order::Tables;
 use crate::queue::Queue;
 use crate::rng::Rng;
 use crate::setup::Setup;
-use crate::wire::Slot;
+use crate::wire::{Landing, Slot};
 
 pub const MILLI: u64 = 1_000;
 pub const SECOND: u64 = 1_000 * MILLI;
@@ -25,13 +26,7 @@ pub enum Event {
     /// A sleep ends.
     Wake(Waker),
     /// A request reaches the store.
-    Land {
-        request: Arc<Request>,
-        from: usize,
-        answer: Option<Slot>,
-        hides_record: bool,
-        is_copy: bool,
-    },
+    Land(Landing),
     /// An answer reaches a worker.
     Reply(Slot, Answer),
     /// The producer sends a message.
@@ -60,6 +55,7 @@ pub struct World {
     pub tables: Tables,
     pub queue: Queue,
     pub oracle: Oracle,
+    pub conduct: Conduct,
     pub counts: Counts,
     /// What was found wrong, first of all.
     pub violation: Option<String>,
@@ -90,6 +86,7 @@ impl World {
             tables: Tables::new(""),
             queue,
             oracle: Oracle::default(),
+            conduct: Conduct::default(),
             counts: Counts::default(),
             violation: None,
             stall: None,
