@@ -1,0 +1,123 @@
+//! How an attempt has to behave beyond what the records show: it does not stand in its own way, and
+//! does not end before it knows what became of its work.
+
+use std::collections::{HashMap, HashSet};
+
+use lambda_idempotency::Report;
+use lambda_idempotency::store::{
+    ClaimAnswer, CommitAnswer, CompletionCondition, FencingToken, Seen, Status,
+};
+
+use crate::memory::{Answer, Request};
+use crate::world::World;
+
+/// Who sends a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sender {
+    pub worker: usize,
+    pub invocation: u64,
+}
+
+#[derive(Default)]
+pub struct Conduct {
+    /// Of each record that an invocation has to do with: its last request.
+    last: HashMap<(u64, String), Last>,
+    /// The invocations that made the tokens.
+    made: HashMap<FencingToken, u64>,
+    /// The records whose first message of this invocation has ended.
+    ended: HashSet<(u64, String)>,
+    stalled: HashSet<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Last {
+    /// A claim or a commit, and no answer that ends the attempt.
+    Open(&'static str),
+    /// A refusal, or a request that finds out.
+    Closed,
+}
+
+pub fn sent(world: &mut World, from: Sender, request: &Request) {
+    let conduct = &mut world.conduct;
+    let last = match request {
+        Request::Claim(claim) => {
+            conduct.made.insert(claim.token.clone(), from.invocation);
+            Last::Open("claim")
+        }
+        Request::Commit(commit) => {
+            if let Some(completion) = &commit.completion
+                && let CompletionCondition::Free { .. } = completion.condition
+            {
+                let token = completion.token.clone();
+                conduct.made.insert(token, from.invocation);
+            }
+            Last::Open("commit")
+        }
+        Request::Release(_) | Request::Read(_) => Last::Closed,
+    };
+    for record_id in request.record_ids() {
+        let record = (from.invocation, record_id.to_owned());
+        conduct.last.insert(record, last);
+    }
+}
+
+/// The answer has reached the library.
+pub fn answered(world: &mut World, from: Sender, record_ids: Vec<String>, answer: &Answer) {
+    if let Answer::Claim(ClaimAnswer::Refused(_)) | Answer::Commit(CommitAnswer::RecordRefused(_)) =
+        answer
+    {
+        for record_id in record_ids {
+            let record = (from.invocation, record_id);
+            world.conduct.last.insert(record, Last::Closed);
+        }
+    }
+}
+
+/// A claim that is refused by another one of the same invocation, though messages of one key take
+/// turns there.
+pub fn landed(world: &mut World, from: Sender, request: &Request, answer: &Answer) {
+    let (Request::Claim(claim), Answer::Claim(ClaimAnswer::Refused(Seen::Record(record)))) =
+        (request, answer)
+    else {
+        return;
+    };
+    let Some(token) = record.token.as_ref() else {
+        return;
+    };
+    let is_rival = record.status == Status::InProgress && *token != claim.token;
+    let is_own = world.conduct.made.get(token) == Some(&from.invocation);
+    let ended = (from.invocation, claim.record_id.clone());
+    // A copy of an earlier message's claim may have come late.
+    if is_rival && is_own && !world.conduct.ended.contains(&ended) {
+        let record_id = &claim.record_id;
+        world.violate(|| format!("{record_id}: an invocation stands in its own way"));
+    }
+}
+
+pub fn stalled(world: &mut World, invocation: u64) {
+    world.conduct.stalled.insert(invocation);
+}
+
+/// Whether the work that is committed under this token is this invocation's own.
+pub fn is_own(world: &World, from: Sender, token: Option<&FencingToken>) -> bool {
+    token.and_then(|token| world.conduct.made.get(token)) == Some(&from.invocation)
+}
+
+/// A message that is not acknowledged leaves nothing behind: what it sent is given back, or it has
+/// at least been asked for. Where time was lost that can't be done.
+pub fn reported(world: &mut World, from: Sender, report: &Report) {
+    let Some(record_id) = report.record_id.as_deref() else {
+        return;
+    };
+    let record = (from.invocation, record_id.to_owned());
+    let last = world.conduct.last.remove(&record);
+    world.conduct.ended.insert(record);
+    let was_stalled = world.conduct.stalled.contains(&from.invocation);
+    if let Some(Last::Open(request)) = last
+        && !report.outcome.is_acknowledged()
+        && !was_stalled
+    {
+        let outcome = report.outcome;
+        world.violate(|| format!("{record_id} is {outcome}, and its {request} was not settled"));
+    }
+}

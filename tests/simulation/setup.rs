@@ -1,0 +1,124 @@
+//! What a seed sets up: how many workers and messages, which options, which faults how often.
+
+use lambda_idempotency::Claim;
+
+use crate::rng::Rng;
+use crate::world::{MINUTE, SECOND};
+
+/// Which claim modes the invocations use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Modes {
+    First,
+    AtCommit,
+    /// Each invocation one of the two, on the same keys.
+    Mixed,
+}
+
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub workers: usize,
+    pub modes: Modes,
+    pub concurrency: usize,
+    pub batch_size: usize,
+    /// Of an invocation.
+    pub timeout: u64,
+    pub lease_at_least: u64,
+    pub retry_for: u64,
+    pub stores_results: bool,
+    pub fingerprints: bool,
+    /// How far off each worker's clock is, in microseconds; all zero if the clocks are equal.
+    pub skews: Vec<i64>,
+    /// Deadlines are told by the true clock, and not by the worker's.
+    pub true_deadlines: bool,
+    pub visibility: (u64, u64),
+
+    pub is_fifo: bool,
+    pub groups: u64,
+    pub messages: u64,
+    /// In percent of the messages: a producer sends one again, or another payload under its key.
+    pub repeated: u64,
+    pub reused: u64,
+
+    /// When the faults end.
+    pub faults_end: u64,
+    /// In percent of the requests.
+    pub request_faults: u64,
+    /// While these last, every request fails.
+    pub outages: Vec<(u64, u64)>,
+    /// In percent of the runs of the handler.
+    pub handler_faults: u64,
+    /// In percent of the invocations.
+    pub cancelled: u64,
+    pub stalled: u64,
+}
+
+impl Setup {
+    pub fn by(rng: &mut Rng) -> Self {
+        let workers = rng.between(2, 4);
+        let fingerprints = rng.percent(50);
+        let timeout = rng.pick(&[2, 6, 6, 30, 30, 60, 900]) * SECOND;
+        let faults_end = rng.between(1, 10) * MINUTE;
+        let skew = rng.percent(50);
+        let skews = (0..workers).map(|_| match skew {
+            true => i64::try_from(rng.below(20 * MINUTE)).unwrap() - 600_000_000,
+            false => 0,
+        });
+        let skews = skews.collect();
+        let outages = (0..rng.pick(&[0, 0, 1, 2]))
+            .map(|_| {
+                let start = rng.below(faults_end);
+                (start, start + rng.between(SECOND, MINUTE))
+            })
+            .collect();
+        Self {
+            workers: usize::try_from(workers).unwrap(),
+            modes: rng.pick(&[
+                Modes::First,
+                Modes::First,
+                Modes::AtCommit,
+                Modes::Mixed,
+                Modes::Mixed,
+            ]),
+            concurrency: usize::try_from(rng.between(1, 10)).unwrap(),
+            batch_size: usize::try_from(rng.between(1, 10)).unwrap(),
+            timeout,
+            lease_at_least: rng.pick(&[0, 0, 0, 90]) * SECOND,
+            retry_for: rng.pick(&[20, 20, 2]) * SECOND,
+            stores_results: rng.percent(70),
+            fingerprints,
+            skews,
+            true_deadlines: rng.percent(30),
+            visibility: match rng.percent(50) {
+                true => (SECOND, timeout.max(2 * SECOND)),
+                false => (timeout, timeout + 5 * timeout.min(MINUTE)),
+            },
+            is_fifo: rng.percent(40),
+            groups: rng.between(1, 4),
+            messages: rng.between(4, 24),
+            repeated: rng.pick(&[0, 10, 30]),
+            reused: if fingerprints {
+                rng.pick(&[0, 10, 30])
+            } else {
+                0
+            },
+            faults_end,
+            request_faults: rng.pick(&[0, 5, 20, 20, 50]),
+            outages,
+            handler_faults: rng.pick(&[0, 10, 40]),
+            cancelled: rng.pick(&[0, 10, 40]),
+            stalled: rng.pick(&[0, 10, 40]),
+        }
+    }
+
+    pub fn mode(&self, rng: &mut Rng) -> Claim {
+        match self.modes {
+            Modes::First => Claim::First,
+            Modes::AtCommit => Claim::AtCommit,
+            Modes::Mixed => rng.pick(&[Claim::First, Claim::AtCommit]),
+        }
+    }
+
+    pub fn clocks_are_equal(&self) -> bool {
+        self.skews.iter().all(|skew| *skew == 0)
+    }
+}
