@@ -141,6 +141,32 @@ impl Idempotency {
         done(report)
     }
 
+    /// Opens a connection to the store, and finds out whether its table can be used: one consistent
+    /// read of a record that is not there.
+    ///
+    /// For the start of a function, before `lambda_runtime::run`: the name is resolved and TLS set
+    /// up in the initialisation, which Lambda gives more processor time, and not in the first
+    /// message's time. It is tried once, for as long as the store's time-outs allow. Whether an
+    /// error should end the start is the caller's choice: a wrong table name stays wrong, an
+    /// overloaded store may not.
+    ///
+    /// # Errors
+    ///
+    /// The store can't be reached, or refuses the read: [`is_store`](Error::is_store).
+    ///
+    /// ```no_run
+    /// # async fn start(idempotency: lambda_idempotency::Idempotency) {
+    /// if let Err(error) = idempotency.warm_up().await {
+    ///     tracing::warn!("the first message will open the connection: {error}");
+    /// }
+    /// # }
+    /// ```
+    pub async fn warm_up(&self) -> Result<(), Error> {
+        // No message has it: an empty key is refused.
+        let nobody = key::record_id(&self.shared.consumer, "");
+        self.shared.engine.reach(&nobody).await
+    }
+
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
     }

@@ -157,6 +157,15 @@ impl Engine {
             store_down: run.store_was_down(),
         }
     }
+    /// Reads a record that is not there, if it has this id: opens a connection, and shows whether the
+    /// table can be used.
+    pub(crate) async fn reach(&self, record_id: &str) -> Result<(), Error> {
+        match self.store.read(record_id).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(failures::store_failed("the store can't be reached", error)),
+        }
+    }
+
     /// A duplicate of a key that this process has just seen completed.
     fn recalled(&self, protection: &Protection) -> Option<Finish> {
         let Protection::Record {
