@@ -60,10 +60,10 @@ impl Protocol {
 
     fn completes_with(&self, mut state: State, payload: Payload, mode: Mode) -> bool {
         let mut batch = [Some(payload), Some(Payload::Original)];
-        for key in 0..KEYS {
-            let is_needed = |payload: Payload| !state.acknowledged[key][payload as usize];
+        for (key, message) in batch.iter_mut().enumerate() {
+            let is_needed = |payload: &Payload| !state.acknowledged[key][*payload as usize];
             let exists = key < usize::from(self.keys);
-            batch[key] = batch[key].filter(|payload| exists && is_needed(*payload));
+            *message = message.filter(|payload| exists && is_needed(payload));
         }
         if batch == [None; KEYS] {
             return true;
