@@ -4,15 +4,18 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use stateright::report::{ReportData, ReportDiscovery, Reporter};
-use stateright::{Checker, HasDiscoveries, Model};
+use stateright::{Checker, HasDiscoveries, Model, Path};
 
 use crate::protocol::{Checked, Protocol};
+use crate::state::State;
+use crate::step::Step;
 use crate::tell::told;
 
-/// Visits every state, and fails with the shortest way to one that breaks an invariant.
+/// Visits every state, and fails with the shortest way to one that breaks a property.
 pub(crate) fn holds(name: &'static str, protocol: Protocol) {
     let started = Instant::now();
     let checker = protocol
+        .clone()
         .checker()
         .finish_when(HasDiscoveries::AnyFailures)
         .spawn_bfs()
@@ -20,8 +23,9 @@ pub(crate) fn holds(name: &'static str, protocol: Protocol) {
             name,
             said: Instant::now(),
         });
-    for (invariant, path) in checker.discoveries() {
-        panic!("{name}: broken: {invariant}\n{}", told(path));
+    if let Some(property) = checker.discoveries().into_keys().min() {
+        let path = shortest(property, protocol).expect("it was found before");
+        panic!("{name}: broken: {property}\n{}", told(path));
     }
     say(&format!(
         "model: {name}: holds in {} states, {} steps, depth {}, {:.1} s",
@@ -30,6 +34,12 @@ pub(crate) fn holds(name: &'static str, protocol: Protocol) {
         checker.max_depth(),
         started.elapsed().as_secs_f32(),
     ));
+}
+
+/// The checker stops at once, and so with the shortest way, only when it looks for one property.
+fn shortest(property: &'static str, mut protocol: Protocol) -> Option<Path<State, Step>> {
+    protocol.only = Some(property);
+    protocol.checker().spawn_bfs().join().discovery(property)
 }
 
 /// Finds a state for each thing that has to come up.
@@ -44,21 +54,19 @@ pub(crate) fn covers(name: &'static str, mut protocol: Protocol) {
     ));
 }
 
-/// Finds the shortest way to a state that breaks the invariant.
-pub(crate) fn breaks(invariant: &'static str, protocol: Protocol) {
-    let mutation = protocol.mutation;
-    let checker = protocol
-        .checker()
-        .finish_when(HasDiscoveries::AnyOf([invariant].into()))
-        .spawn_bfs()
-        .join();
-    let states = checker.unique_state_count();
-    match checker.discovery(invariant) {
-        Some(path) => say(&format!(
-            "model: {mutation:?}: caught in {states} states, by {} steps: {invariant}",
-            path.into_actions().len(),
-        )),
-        None => panic!("{mutation:?} is not caught in {states} states: {invariant}"),
+/// Finds the shortest way to a state that breaks the property.
+pub(crate) fn breaks(property: &'static str, protocol: Protocol) {
+    let mutation = protocol.mutation.expect("a wrong protocol");
+    match shortest(property, protocol) {
+        Some(path) => {
+            let steps = path.clone().into_actions().len();
+            say(&format!(
+                "model: {mutation:?} is caught in {steps} steps by {property}"
+            ));
+            // Shown on request, by `--nocapture`.
+            println!("{}", told(path));
+        }
+        None => panic!("{mutation:?} is not caught: {property}"),
     }
 }
 

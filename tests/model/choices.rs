@@ -4,7 +4,7 @@ use stateright::{Model, Property};
 
 use crate::code::Now;
 use crate::coverage;
-use crate::invariants::{COMPLETES, invariants};
+use crate::invariants::{COMPLETES, HOLDER_COMPLETES, invariants};
 use crate::protocol::{Checked, Protocol};
 use crate::state::{Invocation, Member, Mode, Payload, Phase, Record, Request, State, Who};
 use crate::step::{Business, Reply, Step};
@@ -41,16 +41,23 @@ impl Model for Protocol {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        match self.checked {
+        let mut properties = match self.checked {
             Checked::Invariants => invariants(self),
             Checked::InvariantsBut(one) => {
                 let mut invariants = invariants(self);
                 invariants.retain(|invariant| invariant.name != one);
                 invariants
             }
-            Checked::Liveness => vec![Property::always(COMPLETES, Protocol::completes)],
+            Checked::Liveness => vec![
+                Property::always(COMPLETES, Protocol::completes),
+                Property::always(HOLDER_COMPLETES, Protocol::holder_completes),
+            ],
             Checked::Coverage => coverage::properties(self),
+        };
+        if let Some(only) = self.only {
+            properties.retain(|property| property.name == only);
         }
+        properties
     }
 }
 

@@ -15,6 +15,8 @@ pub(crate) const FENCED: &str =
 pub(crate) const REPORTED_ONCE: &str = "5: what is not acknowledged is reported exactly once";
 pub(crate) const ISOLATED: &str = "6: no message fails for another message's trouble";
 pub(crate) const ONE_HANDLER: &str = "7: at most one handler runs for a key while its lease lives";
+pub(crate) const HOLDER_COMPLETES: &str =
+    "liveness: an attempt that has its key completes, if it meets no more faults";
 pub(crate) const COMPLETES: &str = "liveness: each message completes once faults end";
 
 /// With different clocks, 7 is not promised; and never for attempts that claim at the commit.

@@ -49,7 +49,8 @@ impl Protocol {
         }
     }
 
-    /// The group's outcome is not known: each record says.
+    /// The group's outcome is not known. Each commit is sent alone, under a client token of its own, while
+    /// there is time; without an answer to that its record says.
     pub(crate) fn group_gives_up(&self, state: &mut State, invocation: u8) {
         for key in 0..KEYS as u8 {
             let who = Who { invocation, key };
@@ -57,7 +58,7 @@ impl Protocol {
             if self.is(Mutation::GroupAcknowledgesUnknown) {
                 self.done(state, who);
             } else {
-                state.member_mut(who).phase = Phase::FindingOut;
+                self.send_commit(state, who, 0);
             }
         }
     }

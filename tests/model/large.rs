@@ -2,8 +2,7 @@
 
 use crate::check;
 use crate::protocol::{Checked, Protocol};
-use crate::state::{Mode, Payload};
-use crate::{BOTH_MODES, BOTH_PAYLOADS, everything, with};
+use crate::{BOTH_MODES, everything, with};
 
 /// Checks it if that is asked for.
 fn holds(name: &'static str, protocol: Protocol) {
@@ -74,6 +73,8 @@ fn batches_in_both_modes() {
     let protocol = with(Protocol::group(2), |protocol| {
         protocol.again = 0;
         protocol.modes = BOTH_MODES.to_vec();
+        protocol.conditions_fail = false;
+        protocol.records_are_hidden = false;
     });
     holds("two keys, batches in both modes", protocol);
 }
@@ -82,14 +83,11 @@ fn batches_in_both_modes() {
 fn every_message_completes_once_faults_end() {
     let protocol = with(Protocol::one_key(3), |protocol| {
         protocol.again = 1;
-        protocol.payloads = BOTH_PAYLOADS.to_vec();
         protocol.checked = Checked::Liveness;
     });
     holds("one key, 3 deliveries, liveness", protocol);
     let groups = with(Protocol::group(2), |protocol| {
         protocol.again = 1;
-        protocol.payloads = vec![Payload::Original];
-        protocol.modes = vec![Mode::AtCommit];
         protocol.checked = Checked::Liveness;
     });
     holds("two keys, groups, sent again once, liveness", groups);

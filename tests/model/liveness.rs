@@ -32,12 +32,38 @@ impl Protocol {
         })
     }
 
+    /// An attempt that has its key, and meets no more faults, completes in this very delivery: a reply
+    /// that was lost costs a request, not a receive.
+    pub(crate) fn holder_completes(&self, state: &State) -> bool {
+        state.attempts().all(|who| {
+            let member = state.member(who);
+            let is_mine = state.key(who).record.by() == Some(who.invocation);
+            let may_still_commit = matches!(
+                member.phase,
+                Phase::Claiming { .. }
+                    | Phase::ReadingAfterClaim
+                    | Phase::Handling
+                    | Phase::Prepared
+                    | Phase::Committing { .. }
+            );
+            let is_completed = state.key(who).record.is_completed();
+            if !is_mine || !member.is_running() || !(is_completed || may_still_commit) {
+                return true;
+            }
+            let payload = member.payload;
+            let mut left = state.clone();
+            lose_copies(&mut left);
+            self.run_on(&mut left, who.invocation);
+            left.acknowledged[usize::from(who.key)][payload as usize]
+        })
+    }
+
     fn completes_with(&self, mut state: State, payload: Payload, mode: Mode) -> bool {
         let mut batch = [Some(payload), Some(Payload::Original)];
-        for key in 0..KEYS {
-            let is_needed = |payload: Payload| !state.acknowledged[key][payload as usize];
+        for (key, message) in batch.iter_mut().enumerate() {
+            let is_needed = |payload: &Payload| !state.acknowledged[key][*payload as usize];
             let exists = key < usize::from(self.keys);
-            batch[key] = batch[key].filter(|payload| exists && is_needed(*payload));
+            *message = message.filter(|payload| exists && is_needed(payload));
         }
         if batch == [None; KEYS] {
             return true;

@@ -1,4 +1,17 @@
-//! Every interleaving of a few deliveries.
+//! Every interleaving of a few deliveries, and the invariants of DESIGN.md in each state.
+//!
+//! - A request is copies on their way. Each may arrive at any time, also after its attempt went on or
+//!   its invocation crashed; one that never arrives is lost.
+//! - An answer is taken when the request arrives, or never. One that waits is no case of its own: what
+//!   an attempt does next may be put off as long as one likes. A stall is the same.
+//! - A message may be delivered at any time: while another worker has it, and after it was deleted.
+//! - Times are not numbers: leases end, and stores forget client tokens, at any moment. A request may
+//!   have an early time, and where clocks differ a late one. Records live: that retention ends, and
+//!   clocks that are off by more than it, are not modelled.
+//! - Invariant 7 is checked with equal clocks, for attempts that claim first. The others always.
+//! - 5 and 6 are about the protocol's part here: the response to a batch, and the group commit. Events,
+//!   FIFO order and panics are not modelled.
+//! - The checker knows a state by a hash of 64 bits.
 
 mod attempt;
 mod check;

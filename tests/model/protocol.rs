@@ -52,6 +52,8 @@ pub(crate) struct Protocol {
     pub(crate) mutation: Option<Mutation>,
     /// Which properties are checked.
     pub(crate) checked: Checked,
+    /// Of these only this one.
+    pub(crate) only: Option<&'static str>,
     code: Arc<Code>,
     completed_is_final: bool,
 }
@@ -76,6 +78,7 @@ impl Protocol {
             groups: false,
             mutation: None,
             checked: Checked::Invariants,
+            only: None,
             code: Arc::new(Code::asked(true, None)),
             completed_is_final: true,
         }
