@@ -6,17 +6,14 @@ use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsBatchResponse;
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{
-    AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType,
-    ScalarAttributeType,
-};
+use aws_sdk_dynamodb::types::AttributeValue;
 use lambda_idempotency::{
     Clock as _, Done, DynamoDbStore, Error, Handler, HandlerError, Idempotency, IdempotencyBuilder,
     Outcome, Reason, Report, SqsBatch, SqsService, Transaction,
 };
 use uuid::Uuid;
 
-use super::{ManualClock, Payment, Wire, context, logs, pay, server};
+use super::{ManualClock, Payment, Wire, context, create_table, logs, pay, server};
 
 pub type Item = HashMap<String, AttributeValue>;
 
@@ -270,30 +267,4 @@ impl Lab {
             .unwrap();
         answer.items.unwrap_or_default().len()
     }
-}
-
-pub async fn create_table(client: &Client, table: &str, key: &[&str]) {
-    let types = [KeyType::Hash, KeyType::Range];
-    let mut request = client
-        .create_table()
-        .table_name(table)
-        .billing_mode(BillingMode::PayPerRequest);
-    for (name, key_type) in key.iter().zip(types) {
-        request = request
-            .attribute_definitions(
-                AttributeDefinition::builder()
-                    .attribute_name(*name)
-                    .attribute_type(ScalarAttributeType::S)
-                    .build()
-                    .unwrap(),
-            )
-            .key_schema(
-                KeySchemaElement::builder()
-                    .attribute_name(*name)
-                    .key_type(key_type)
-                    .build()
-                    .unwrap(),
-            );
-    }
-    request.send().await.unwrap();
 }

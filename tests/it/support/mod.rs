@@ -8,6 +8,7 @@ mod hold;
 mod lab;
 mod logs;
 mod server;
+mod tables;
 mod told;
 mod wire;
 
@@ -15,8 +16,9 @@ pub use bank::{Bank, Payment, pay};
 pub use clock::ManualClock;
 pub use events::{Record, batch, context};
 pub use hold::{HeldBank, Hold};
-pub use lab::{CONSUMER, KEY, Lab, Paid, Reported, Tables, create_table};
+pub use lab::{CONSUMER, KEY, Lab, Paid, Reported, Tables};
 pub use logs::{Logs, install as install_logs};
+pub use tables::create_table;
 pub use wire::{Fault, Wire};
 
 use aws_sdk_dynamodb::types::AttributeValue;
