@@ -7,7 +7,7 @@ use lambda_idempotency::{Claim, Done, Idempotency, Key, Outcome, SqsService, Tra
 use serde_json::json;
 
 use crate::support::{
-    Bank, Fault, KEY, Lab, Paid, Payment, Record, batch, create_table, number, pay, text,
+    Bank, Fault, KEY, Lab, Paid, Payment, Record, batch, number, pay, text,
 };
 
 const COMMIT: &str = "TransactWriteItems";
@@ -325,8 +325,7 @@ async fn without_writes_the_record_is_one_conditional_put_in_any_shape_of_table(
     assert_eq!(done, Done::Completed("done".to_owned()));
     assert_eq!(lab.wire.take_operations(), ["PutItem"]);
 
-    let table = format!("composite-{}", lab.tables.records);
-    create_table(&lab.direct, &table, &["pk", "sk"]).await;
+    let table = lab.create_table("composite", &["pk", "sk"]).await;
     let store = lambda_idempotency::DynamoDbStore::new(lab.client.clone(), &table)
         .composite_key("pk", "done", "sk");
     let idempotency = lab

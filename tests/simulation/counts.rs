@@ -15,6 +15,15 @@ impl Counts {
         *self.0.entry((kind, what)).or_default() += times;
     }
 
+    pub fn of(&self, kind: &'static str, what: &'static str) -> u64 {
+        self.0.get(&(kind, what)).copied().unwrap_or_default()
+    }
+
+    pub fn all(&self, kind: &'static str) -> u64 {
+        let of_kind = self.0.iter().filter(|((of, _), _)| *of == kind);
+        of_kind.map(|(_, times)| times).sum()
+    }
+
     pub fn merge(&mut self, other: &Self) {
         for ((kind, what), times) in &other.0 {
             self.add_many(kind, what, *times);

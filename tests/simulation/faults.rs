@@ -144,7 +144,7 @@ pub fn plan(world: &mut World, request: &Request) -> Plan {
         }
     });
     if let Some(fault) = plan.fault {
-        world.counts.add("faults", fault);
+        world.counts.add("faults of requests", fault);
     }
     plan
 }

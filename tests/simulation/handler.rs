@@ -86,7 +86,10 @@ fn start(shared: &Shared, by: Sender, order: &Order) -> (Act, Guard) {
     } else {
         (Act::Sleeps(world.rng.between(MILLI, 200 * MILLI)), "runs")
     };
-    world.counts.add("handler", told);
+    match told {
+        "runs" => world.counts.add("messages", "runs of handlers"),
+        told => world.counts.add("faults of handlers", told),
+    }
     if world.is_recorded() {
         let token = token.map(|token| world.name(token.as_str()));
         world.note(&worker(by.worker), || {

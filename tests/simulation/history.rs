@@ -46,6 +46,9 @@ pub fn landed(world: &mut World, from: Sender, request: &Request, answer: &Answe
 }
 
 pub fn worker(number: usize) -> String {
+    if number == usize::MAX {
+        return "a rival".to_owned();
+    }
     format!("worker {number}")
 }
 

@@ -15,13 +15,20 @@ mod fingerprint;
 mod handler;
 mod history;
 mod invocation;
+mod likeness;
 mod memory;
 mod oracle;
 mod order;
 mod queue;
+mod rival;
 mod rng;
 mod run;
 mod seeds;
 mod setup;
 mod wire;
 mod world;
+
+#[path = "../it/support/server.rs"]
+mod server;
+#[path = "../it/support/tables.rs"]
+mod tables;

@@ -17,7 +17,7 @@ use crate::expressions::{Item, Placeholders};
 pub const TOKEN_WINDOW: Duration = Duration::from_secs(10 * 60);
 
 /// One request to the store.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub enum Request {
     Claim(ClaimRequest),
     Commit(CommitRequest),

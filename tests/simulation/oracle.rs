@@ -81,7 +81,13 @@ pub fn after_landing(
             .split_once('#')
             .map_or(record_id.as_str(), |(_, key)| key);
         if !is_completed(before.as_ref()) && is_completed(after.as_ref()) {
-            world.counts.add("messages", "keys completed");
+            let applied = world.memory.item(&world.tables.ledger(), key).is_some();
+            let what = if applied {
+                "effects"
+            } else {
+                "completed without writes"
+            };
+            world.counts.add("messages", what);
             in_order(world, key);
         }
         keys.push(key.to_owned());
@@ -153,7 +159,7 @@ fn transition(
 }
 
 fn taken_over(world: &mut World, before: &Record, at: Option<Moment>) -> Result<(), String> {
-    world.counts.add("happened", "takeovers");
+    world.counts.add("interruptions", "takeover");
     let lease = before.lease.map(|lease| lease.as_millis());
     let (Some(lease), Some(at)) = (lease, at) else {
         return Err("taken from its holder".to_owned());

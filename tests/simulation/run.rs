@@ -38,7 +38,6 @@ pub fn run(seed: u64, is_recorded: bool) -> Ran {
     if world.violation.is_none() {
         oracle::at_the_end(&mut world);
     }
-    world.counts.add("seeds", "run");
     Ran {
         counts: world.counts.clone(),
         violation: world.violation.take(),
@@ -177,7 +176,7 @@ impl Simulation {
         }
         let number = deliveries.len() as u64;
         world.counts.add_many("messages", "deliveries", number);
-        world.counts.add("invocations", "started");
+        world.counts.add("messages", "invocations");
         self.started += 1;
         let number = self.started;
         let kill = Event::Kill {
@@ -209,7 +208,7 @@ impl Simulation {
                 invocation.was_stalled = true;
                 let mut world = lock(&self.shared);
                 conduct::stalled(&mut world, invocation.from.invocation);
-                world.counts.add("happened", "stalls");
+                world.counts.add("interruptions", "stands still");
                 world.note(&named(worker), || {
                     format!("stands still until {}", until / SECOND)
                 });
@@ -248,7 +247,7 @@ impl Simulation {
     /// An invocation ends without a response.
     fn ends(&mut self, worker: usize, how: &'static str) {
         let mut world = lock(&self.shared);
-        world.counts.add("happened", how);
+        world.counts.add("interruptions", how);
         world.note(&named(worker), || how.to_owned());
         drop(world);
         self.ended(worker);

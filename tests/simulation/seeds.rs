@@ -13,7 +13,8 @@ const SEEDS: u64 = 1_000;
 
 /// Past the test harness, which would keep it to itself.
 fn say(what: impl std::fmt::Display) {
-    writeln!(std::io::stdout(), "{what}").unwrap();
+    let mut out = std::io::stdout();
+    writeln!(out, "{what}").unwrap();
 }
 
 fn number(variable: &str) -> Option<u64> {
@@ -76,8 +77,16 @@ fn every_message_takes_effect_once_whatever_happens() {
         ));
     }
     say(format_args!(
-        "\n{counts}\nsimulation: {seeds} seeds, {} failed, {:.1} s",
+        "\n{counts}\nsimulation: {seeds} seeds, {} failed; {} deliveries, {} faults, {} effects, \
+         {} duplicates, {} takeovers; {:.1} s",
         failed.len(),
+        counts.of("messages", "deliveries"),
+        counts.all("faults of requests")
+            + counts.all("faults of handlers")
+            + counts.all("interruptions"),
+        counts.of("messages", "effects"),
+        counts.of("outcomes", "duplicate"),
+        counts.of("interruptions", "takeover"),
         started.elapsed().as_secs_f64()
     ));
     assert!(

@@ -43,6 +43,8 @@ pub struct Setup {
     pub faults_end: u64,
     /// In percent of the requests.
     pub request_faults: u64,
+    /// In percent of the claims: another process takes the key at once. Only with clocks that differ.
+    pub rivals: u64,
     /// While these last, every request fails.
     pub outages: Vec<(u64, u64)>,
     /// In percent of the runs of the handler.
@@ -102,6 +104,7 @@ impl Setup {
                 0
             },
             faults_end,
+            rivals: if skew { rng.pick(&[0, 10, 40]) } else { 0 },
             request_faults: rng.pick(&[0, 5, 20, 20, 50]),
             outages,
             handler_faults: rng.pick(&[0, 10, 40]),

@@ -17,6 +17,7 @@ use crate::faults::{self, Outcome, plan};
 use crate::history;
 use crate::memory::{Answer, Request};
 use crate::oracle;
+use crate::rival;
 use crate::world::{Event, Shared, World, lock};
 
 /// Where an answer is waited for.
@@ -139,6 +140,17 @@ pub struct Landing {
 }
 
 impl Landing {
+    /// One that nobody waits for.
+    pub fn unasked(request: Request, from: Sender) -> Self {
+        Self {
+            request: Arc::new(request),
+            from,
+            answer_to: None,
+            hides_record: false,
+            is_copy: false,
+        }
+    }
+
     /// The request reaches the store.
     pub fn happens(self, world: &mut World) {
         let request = &*self.request;
@@ -152,6 +164,7 @@ impl Landing {
         history::landed(world, self.from, request, &answer, self.is_copy);
         oracle::after_landing(world, request, &answer, &before);
         conduct::landed(world, self.from, request, &answer);
+        rival::may_come(world, request, &answer);
         if let Some(slot) = self.answer_to {
             let answer = if self.hides_record {
                 answer.hidden()

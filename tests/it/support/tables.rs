@@ -22,16 +22,26 @@ pub struct OwnTables(Mutex<Vec<String>>);
 impl OwnTables {
     /// Makes a table that is ready for use, and returns its name. Its key: these attributes, texts.
     pub async fn create(&self, client: &Client, what: &str, key: &[&str]) -> String {
-        let table = format!("{PREFIX}{}-{what}", Uuid::new_v4().simple());
-        self.0.lock().unwrap().push(table.clone());
-        let mut status = create(client, &table, key).await;
+        let table = Self::unique(what);
+        self.add(client, &table, key).await;
+        table
+    }
+
+    /// A name for a table that no other test has.
+    pub fn unique(what: &str) -> String {
+        format!("{PREFIX}{}-{what}", Uuid::new_v4().simple())
+    }
+
+    /// Makes a table of this name.
+    pub async fn add(&self, client: &Client, table: &str, key: &[&str]) {
+        self.0.lock().unwrap().push(table.to_owned());
+        let mut status = create(client, table, key).await;
         // An emulator's are ready at once. DynamoDB takes some seconds.
         while status != Some(TableStatus::Active) {
             tokio::time::sleep(Duration::from_millis(250)).await;
-            let told = client.describe_table().table_name(&table).send().await;
+            let told = client.describe_table().table_name(table).send().await;
             status = told.unwrap().table.and_then(|table| table.table_status);
         }
-        table
     }
 }
 
