@@ -13,6 +13,7 @@ mod fifo;
 mod groups;
 mod keys;
 mod memory;
+mod modes;
 mod panics;
 mod properties;
 mod public_api;
