@@ -196,10 +196,8 @@ impl Run<'_> {
             seen => seen,
         };
         let lease_lost = |what: &str| {
-            Err(Error::new(
-                ErrorKind::LeaseLost,
-                format!("{what}: nothing of this attempt was written"),
-            ))
+            let what = format!("{what}: nothing of this attempt was written");
+            Err(self.unless_it_may_land(Error::new(ErrorKind::LeaseLost, what)))
         };
         match seen {
             Seen::Record(record) => {

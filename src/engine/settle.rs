@@ -98,9 +98,11 @@ impl Run<'_> {
         }
     }
 
-    /// The record is not completed. What was refused at last may land by an earlier try.
-    fn unless_it_may_land(&self, error: Error) -> Error {
-        if self.commit_may_land.load(Ordering::Relaxed) {
+    /// The record is not completed. What was refused at last may land by an earlier try, unless it
+    /// needs a claim that is gone.
+    pub(super) fn unless_it_may_land(&self, error: Error) -> Error {
+        let needs_a_claim = self.guard == Guard::ClaimFirst;
+        if !needs_a_claim && self.commit_may_land.load(Ordering::Relaxed) {
             self.unless_known(error)
         } else {
             error

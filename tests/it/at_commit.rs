@@ -231,6 +231,8 @@ async fn a_late_copy_is_not_forgotten_when_the_next_try_is_refused_and_there_is_
         Fault::code("IdempotentParameterMismatchException"),
         Fault::cancelled(&["None", "ConditionalCheckFailed", "None"]),
         Fault::cancelled(&["None", "ValidationError", "None"]),
+        // By a record that is not there any more.
+        Fault::cancelled(&["ConditionalCheckFailed", "None", "None"]),
     ] {
         let lab = Lab::claiming_at_commit().await;
         lab.wire.next(COMMIT, Fault::Late);
