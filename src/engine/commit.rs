@@ -84,7 +84,6 @@ impl Run<'_> {
         mut expected: Option<Expected<'_>>,
     ) -> Sent {
         let mut backoff = Backoff::new();
-        let mut may_have_landed = false;
         let mut last = None;
         loop {
             let answer = match expected.take() {
@@ -119,13 +118,15 @@ impl Run<'_> {
                 }
                 Ok(CommitAnswer::Failed(error)) => error,
                 Err(NoAnswer) => {
-                    may_have_landed = true;
+                    self.commit_may_land.store(true, Ordering::Relaxed);
                     last.get_or_insert_with(|| StoreError::unknown(NO_ANSWER));
                     break;
                 }
             };
             let failure = error.failure();
-            may_have_landed |= matches!(failure, Failure::Unknown | Failure::Unclassified);
+            if matches!(failure, Failure::Unknown | Failure::Unclassified) {
+                self.commit_may_land.store(true, Ordering::Relaxed);
+            }
             last = Some(error);
             let try_again = matches!(
                 failure,
@@ -145,7 +146,7 @@ impl Run<'_> {
                     matches!(error.failure(), Failure::Unknown | Failure::Throttled),
                     Ordering::Relaxed,
                 );
-                if may_have_landed {
+                if self.commit_may_land.load(Ordering::Relaxed) {
                     self.not_known(error)
                 } else {
                     failures::store_failed("the commit failed, and nothing was written", error)
@@ -164,8 +165,14 @@ impl Run<'_> {
         let answer = expected.hand_in(Arc::clone(request));
         let answered = self.within_time(until, Box::pin(answer)).await?;
         Some(match answered {
-            Ok(Some(Answered { answer, requests })) => {
+            Ok(Some(answered)) => {
+                let Answered {
+                    answer,
+                    requests,
+                    may_land,
+                } = answered;
                 self.requests.fetch_add(requests, Ordering::Relaxed);
+                self.commit_may_land.fetch_or(may_land, Ordering::Relaxed);
                 Ok(answer)
             }
             Ok(None) | Err(NoAnswer) => Err(NoAnswer),
@@ -189,10 +196,8 @@ impl Run<'_> {
             seen => seen,
         };
         let lease_lost = |what: &str| {
-            Err(Error::new(
-                ErrorKind::LeaseLost,
-                format!("{what}: nothing of this attempt was written"),
-            ))
+            let what = format!("{what}: nothing of this attempt was written");
+            Err(self.unless_it_may_land(Error::new(ErrorKind::LeaseLost, what)))
         };
         match seen {
             Seen::Record(record) => {

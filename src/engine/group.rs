@@ -45,6 +45,8 @@ pub(super) struct Expected<'g> {
 pub(super) struct Answered {
     pub(super) answer: CommitAnswer,
     pub(super) requests: u32,
+    /// A group that it was in may still land, whatever the answer says.
+    pub(super) may_land: bool,
 }
 
 /// Sends what is handed in. Polled beside the batch, it ends with it.
@@ -54,6 +56,15 @@ pub(crate) struct Driver<'e> {
     linger: Duration,
     events: mpsc::UnboundedReceiver<Event>,
     may_come: Arc<AtomicUsize>,
+}
+
+/// What was sent of a group so far.
+#[derive(Clone, Copy, Default)]
+struct SentGroups {
+    /// Requests that no answer counts yet.
+    requests: u32,
+    /// A try had no answer that says what came of it.
+    may_land: bool,
 }
 
 enum Event {
@@ -68,9 +79,13 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn answer(self, answer: CommitAnswer, requests: u32) {
+    fn answer(self, answer: CommitAnswer, sent: &mut SentGroups) {
         // An attempt that is gone needs no answer.
-        let _ = self.reply.send(Answered { answer, requests });
+        let _ = self.reply.send(Answered {
+            answer,
+            requests: std::mem::take(&mut sent.requests),
+            may_land: sent.may_land,
+        });
     }
 }
 
@@ -249,7 +264,7 @@ impl<'a> Plan<'a> {
 impl Engine {
     /// Sends a group until each of its commits has its answer.
     async fn decide_group(&self, mut group: Vec<Waiting>, times: Times) {
-        let mut requests = 0;
+        let mut sent = SentGroups::default();
         for _ in 0..MOST_ROUNDS {
             if group.len() < 2 {
                 break;
@@ -259,14 +274,14 @@ impl Engine {
                 client_token: FencingToken::random().as_str().to_owned(),
                 commits: commits.collect(),
             };
-            match self.send_group(&request, times, &mut requests).await {
+            match self.send_group(&request, times, &mut sent).await {
                 GroupAnswer::Committed => {
-                    return answer_all(group, requests, || CommitAnswer::Committed);
+                    return answer_all(group, &mut sent, || CommitAnswer::Committed);
                 }
                 GroupAnswer::Failed(error) => {
                     let failure = error.failure();
                     let said = Chain(&error).to_string();
-                    return answer_all(group, requests, || {
+                    return answer_all(group, &mut sent, || {
                         CommitAnswer::Failed(StoreError::new(failure, said.clone()))
                     });
                 }
@@ -276,7 +291,7 @@ impl Engine {
                     let mut answers = answers.into_iter();
                     for waiting in group {
                         match answers.next().flatten() {
-                            Some(answer) => waiting.answer(answer, std::mem::take(&mut requests)),
+                            Some(answer) => waiting.answer(answer, &mut sent),
                             None => rest.push(waiting),
                         }
                     }
@@ -286,10 +301,13 @@ impl Engine {
         }
         // One bad commit must not fail the others: each is decided by its own transaction.
         let alone = group.into_iter().map(|waiting| {
-            let counted = 1 + std::mem::take(&mut requests);
+            let mut sent = SentGroups {
+                requests: 1 + std::mem::take(&mut sent.requests),
+                may_land: sent.may_land,
+            };
             async move {
                 let answer = self.store.commit(&waiting.commit).await;
-                waiting.answer(answer, counted);
+                waiting.answer(answer, &mut sent);
             }
         });
         alone.collect::<FuturesUnordered<_>>().collect::<()>().await;
@@ -300,42 +318,37 @@ impl Engine {
         &self,
         request: &GroupRequest,
         times: Times,
-        requests: &mut u32,
+        so_far: &mut SentGroups,
     ) -> GroupAnswer {
         let until = times.commit_until(self.clock.now());
         let mut backoff = Backoff::new();
-        let mut may_have_landed = false;
         loop {
             let time = left(until, self.clock.now());
-            *requests += 1;
+            so_far.requests += 1;
             let sent = select(self.store.commit_group(request), self.clock.sleep(time)).await;
             let Either::Left((answer, _)) = sent else {
+                so_far.may_land = true;
                 return GroupAnswer::Failed(StoreError::unknown(NO_ANSWER));
             };
             let GroupAnswer::Failed(error) = answer else {
                 return answer;
             };
-            may_have_landed |= error.failure() == Failure::Unknown;
+            so_far.may_land |= matches!(error.failure(), Failure::Unknown | Failure::Unclassified);
             let try_again = matches!(
                 error.failure(),
                 Failure::Unknown | Failure::Conflict | Failure::Throttled
             );
             let pause = backoff.next(self.clock.as_ref());
             if !try_again || pause >= left(until, self.clock.now()) {
-                return GroupAnswer::Failed(if may_have_landed && try_again {
-                    StoreError::unknown("it is not known whether the group of commits was applied")
-                        .with_source(error)
-                } else {
-                    error
-                });
+                return GroupAnswer::Failed(error);
             }
             self.clock.sleep(pause).await;
         }
     }
 }
 
-fn answer_all(group: Vec<Waiting>, mut requests: u32, answer: impl Fn() -> CommitAnswer) {
+fn answer_all(group: Vec<Waiting>, sent: &mut SentGroups, answer: impl Fn() -> CommitAnswer) {
     for waiting in group {
-        waiting.answer(answer(), std::mem::take(&mut requests));
+        waiting.answer(answer(), sent);
     }
 }

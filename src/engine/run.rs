@@ -40,6 +40,8 @@ pub(super) struct Run<'e> {
     pub(super) requests: AtomicU32,
     pub(super) store_was_down: AtomicBool,
     pub(super) commit_was_sent: AtomicBool,
+    /// A try of the commit had no answer that says what came of it, so that it may still land.
+    pub(super) commit_may_land: AtomicBool,
 }
 
 /// What keeps the work from taking effect twice.
@@ -85,6 +87,7 @@ impl<'e> Run<'e> {
             requests: AtomicU32::new(0),
             store_was_down: AtomicBool::new(false),
             commit_was_sent: AtomicBool::new(false),
+            commit_may_land: AtomicBool::new(false),
         }
     }
 

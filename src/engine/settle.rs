@@ -27,14 +27,17 @@ impl Run<'_> {
     }
 
     /// Without a claim there is nothing to give back: the record says whether the commit landed.
+    ///
+    /// It does not say that it won't: nothing keeps a late copy from landing, as a release does.
     async fn find_out(&self, error: Error, patience: Duration) -> Result<Finish, Error> {
         let until = self.within(patience, self.times.stop_at);
         match self.read(until).await {
             Ok(Seen::Record(record)) => {
                 let refusal = self.completion(None).refused_by(&record);
-                decide::finished(refusal, record).unwrap_or(Err(error))
+                decide::finished(refusal, record)
+                    .unwrap_or_else(|| Err(self.unless_it_may_land(error)))
             }
-            Ok(Seen::Nothing) => Err(error),
+            Ok(Seen::Nothing) => Err(self.unless_it_may_land(error)),
             Ok(Seen::Unreadable(_)) => Err(self.unless_known(error)),
             Err(_) => {
                 // Neither the commit nor this: it is not one message's table or condition.
@@ -92,6 +95,17 @@ impl Run<'_> {
             error
         } else {
             self.not_known(error)
+        }
+    }
+
+    /// The record is not completed. What was refused at last may land by an earlier try, unless it
+    /// needs a claim that is gone.
+    pub(super) fn unless_it_may_land(&self, error: Error) -> Error {
+        let needs_a_claim = self.guard == Guard::ClaimFirst;
+        if !needs_a_claim && self.commit_may_land.load(Ordering::Relaxed) {
+            self.unless_known(error)
+        } else {
+            error
         }
     }
 

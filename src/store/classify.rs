@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::operation::RequestId as _;
 use aws_sdk_dynamodb::types::CancellationReason;
 
 use super::answer::{CommitAnswer, Failure, Seen, StoreError};
-use super::item::AttributeNames;
+use super::layout::Layout;
 use super::request::CommitRequest;
 use crate::error::Chain;
 
@@ -149,7 +149,7 @@ pub(super) fn is_impossible(code: Option<&str>) -> bool {
 pub(super) fn cancelled(
     reasons: &[CancellationReason],
     request: &CommitRequest,
-    names: &AttributeNames,
+    layout: &Layout,
 ) -> Option<CommitAnswer> {
     let has_record = request.completion.is_some();
     let writes = &request.writes;
@@ -162,7 +162,7 @@ pub(super) fn cancelled(
 
     if let (true, Some(reason)) = (has_record && failed_condition(0), reasons.first()) {
         let seen = match reason.item() {
-            Some(item) if !item.is_empty() => names.read(item),
+            Some(item) if !item.is_empty() => layout.names.read(item),
             _ => Seen::Nothing,
         };
         return Some(CommitAnswer::RecordRefused(seen));
@@ -173,12 +173,18 @@ pub(super) fn cancelled(
     if let Some(at) = hopeless {
         let code = codes.get(at).copied().unwrap_or_default();
         let message = reasons.get(at).and_then(CancellationReason::message);
-        return Some(CommitAnswer::Impossible {
-            write: at.checked_sub(writes_from),
-            error: StoreError::new(
-                Failure::Rejected,
-                format!("{code}: {}", message.unwrap_or("no message")),
+        let message = message.unwrap_or("no message");
+        let write = at.checked_sub(writes_from);
+        let said = match write {
+            Some(_) => format!("{code}: {message}"),
+            None => format!(
+                "the record in the table {:?}: {code}: {message}",
+                layout.table
             ),
+        };
+        return Some(CommitAnswer::Impossible {
+            write,
+            error: StoreError::new(Failure::Rejected, said),
         });
     }
     let failed: Vec<usize> = (writes_from..codes.len())
@@ -227,7 +233,7 @@ pub(super) fn cancelled(
 pub(super) fn cancelled_group(
     reasons: &[CancellationReason],
     commits: &[Arc<CommitRequest>],
-    names: &AttributeNames,
+    layout: &Layout,
 ) -> Option<Vec<Option<CommitAnswer>>> {
     let mut rest = reasons;
     let mut answers = Vec::with_capacity(commits.len());
@@ -239,7 +245,7 @@ pub(super) fn cancelled_group(
             .iter()
             .any(|reason| reason.code().is_some_and(|code| code != "None"));
         answers.push(if is_to_blame {
-            Some(cancelled(own, commit, names)?)
+            Some(cancelled(own, commit, layout)?)
         } else {
             None
         });

@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use lambda_idempotency::{Claim, Done, Idempotency, Key, Outcome, SqsService, Transaction};
+use lambda_idempotency::{
+    Claim, Clock as _, Done, Idempotency, Key, Outcome, SqsService, Transaction,
+};
 use serde_json::json;
 
 use crate::support::{
-    Bank, Fault, KEY, Lab, Paid, Payment, Record, batch, number, pay, text,
+    Bank, COMMIT, Fault, KEY, Lab, Paid, Payment, Record, batch, number, pay, text,
 };
 
-const COMMIT: &str = "TransactWriteItems";
-
-fn at_commit(lab: &Lab) -> Idempotency {
-    lab.builder().claim(Claim::AtCommit).build().unwrap()
+fn claiming_first(lab: &Lab) -> Idempotency {
+    lab.builder().claim(Claim::First).build().unwrap()
 }
 
 fn bank(lab: &Lab) -> SqsService<Bank, Payment> {
-    at_commit(lab)
+    lab.idempotency()
         .sqs(Bank(lab.tables.clone()))
         .key(Key::body("/id").unwrap())
         .fingerprint_body()
@@ -40,7 +40,7 @@ async fn assert_nothing_applied(lab: &Lab) {
 
 /// Pays while a record of another attempt appears during the work.
 async fn pay_while_record_becomes(lab: &Lab, record: &[(&str, AttributeValue)]) -> Paid {
-    lab.run(&at_commit(lab), &1, async || {
+    lab.run(&lab.idempotency(), &1, async || {
         lab.put_record(KEY, record).await;
         Ok(pay(&lab.tables, &lab.payment()).returning("paid".to_owned()))
     })
@@ -49,7 +49,7 @@ async fn pay_while_record_becomes(lab: &Lab, record: &[(&str, AttributeValue)]) 
 
 #[tokio::test]
 async fn a_first_delivery_takes_one_request_a_handler_error_none_and_a_redelivery_one_read() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let service = bank(&lab);
     let first = || batch([Record::payment("m-1", KEY)]);
     assert!(lab.failures(&service, first()).await.is_empty());
@@ -67,7 +67,7 @@ async fn a_first_delivery_takes_one_request_a_handler_error_none_and_a_redeliver
     assert_applied_once(&lab).await;
 
     let failed = lab
-        .run_under(&at_commit(&lab), "other", async || Err("no".into()))
+        .run_under(&lab.idempotency(), "other", async || Err("no".into()))
         .await;
     assert!(failed.unwrap_err().is_handler());
     assert!(lab.wire.take_operations().is_empty());
@@ -76,7 +76,7 @@ async fn a_first_delivery_takes_one_request_a_handler_error_none_and_a_redeliver
 
 #[tokio::test]
 async fn a_redelivery_that_is_not_done_is_read_and_then_committed() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let service = bank(&lab);
     let again = Record::payment("m-1", KEY).attribute("ApproximateReceiveCount", "2");
     assert!(lab.failures(&service, batch([again])).await.is_empty());
@@ -100,7 +100,7 @@ async fn a_redelivery_is_not_run_where_the_look_says_why_not() {
         ),
         (vec![("status", text("DONE"))], Outcome::Failed),
     ] {
-        let lab = Lab::new().await;
+        let lab = Lab::claiming_at_commit().await;
         lab.put_record(KEY, &record).await;
         let again = Record::payment("m-1", KEY).attribute("ApproximateReceiveCount", "2");
         assert_eq!(lab.failures(&bank(&lab), batch([again])).await, ["m-1"]);
@@ -112,7 +112,7 @@ async fn a_redelivery_is_not_run_where_the_look_says_why_not() {
 
 #[tokio::test]
 async fn a_look_that_fails_starts_nothing() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     lab.wire
         .always("GetItem", Fault::code("AccessDeniedException"));
     let again = Record::payment("m-1", KEY).attribute("ApproximateReceiveCount", "2");
@@ -123,11 +123,11 @@ async fn a_look_that_fails_starts_nothing() {
 
 #[tokio::test]
 async fn the_record_is_what_a_claim_and_a_commit_would_have_left() {
-    let lab = Lab::new().await;
-    lab.pay_for(&at_commit(&lab), &1).await.unwrap();
+    let lab = Lab::claiming_at_commit().await;
+    lab.pay_for(&lab.idempotency(), &1).await.unwrap();
     let ours = lab.record(KEY).await.unwrap();
     lab.delete_record(KEY).await;
-    lab.pay_for(&lab.idempotency(), &1).await.unwrap();
+    lab.pay_for(&claiming_first(&lab), &1).await.unwrap();
     let mut other = lab.record(KEY).await.unwrap();
     other.insert("claim_token".into(), ours["claim_token"].clone());
     assert_eq!(ours, other);
@@ -136,7 +136,7 @@ async fn the_record_is_what_a_claim_and_a_commit_would_have_left() {
 
 #[tokio::test]
 async fn a_record_that_a_claim_could_replace_does_not_stand_in_the_way() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     for record in [
         vec![
             ("status", text("INPROGRESS")),
@@ -148,16 +148,16 @@ async fn a_record_that_a_claim_could_replace_does_not_stand_in_the_way() {
             ("expiration", number(lab.clock.seconds() - 1)),
         ],
     ] {
-        let lab = Lab::new().await;
+        let lab = Lab::claiming_at_commit().await;
         lab.put_record(KEY, &record).await;
-        assert_eq!(lab.pay(&at_commit(&lab)).await.unwrap(), paid());
+        assert_eq!(lab.pay(&lab.idempotency()).await.unwrap(), paid());
         assert_applied_once(&lab).await;
     }
 }
 
 #[tokio::test]
 async fn a_record_that_appeared_meanwhile_decides() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let held = [
         ("status", text("INPROGRESS")),
         ("claim_token", text("other")),
@@ -189,9 +189,9 @@ async fn a_record_that_appeared_meanwhile_decides() {
 
 #[tokio::test]
 async fn a_lost_reply_is_sent_again_as_it_was_and_applied_once() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     lab.wire.next(COMMIT, Fault::LostReply);
-    assert_eq!(lab.pay(&at_commit(&lab)).await.unwrap(), paid());
+    assert_eq!(lab.pay(&lab.idempotency()).await.unwrap(), paid());
     let sent = lab.wire.take_sent();
     assert_eq!(sent.len(), 2);
     assert_eq!(sent[0].body, sent[1].body);
@@ -201,15 +201,15 @@ async fn a_lost_reply_is_sent_again_as_it_was_and_applied_once() {
 #[tokio::test]
 async fn an_unknown_commit_is_settled_by_a_read() {
     // It landed.
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     lab.wire.next(COMMIT, Fault::AnswerInstead(400, json!({})));
-    assert_eq!(lab.pay(&at_commit(&lab)).await.unwrap(), paid());
+    assert_eq!(lab.pay(&lab.idempotency()).await.unwrap(), paid());
     assert_eq!(lab.wire.take_operations(), [COMMIT, "GetItem"]);
     assert_applied_once(&lab).await;
     // It did not, and its late copy completes the record after all.
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     lab.wire.always(COMMIT, Fault::Late);
-    let error = lab.pay(&at_commit(&lab)).await.unwrap_err();
+    let error = lab.pay(&lab.idempotency()).await.unwrap_err();
     assert!(error.is_unknown(), "{error:?}");
     assert_nothing_applied(&lab).await;
     lab.wire.heal();
@@ -218,19 +218,91 @@ async fn an_unknown_commit_is_settled_by_a_read() {
         late.len() > 1 && late.iter().all(|status| *status == 200),
         "{late:?}"
     );
-    let again = lab.pay(&at_commit(&lab)).await.unwrap();
+    let again = lab.pay(&lab.idempotency()).await.unwrap();
     assert_eq!(again, Done::Duplicate(Some("paid".to_owned())));
     assert_applied_once(&lab).await;
 }
 
 #[tokio::test]
+async fn a_late_copy_is_not_forgotten_when_the_next_try_is_refused_and_there_is_no_record() {
+    for refusal in [
+        Fault::code("ValidationException"),
+        Fault::code("AccessDeniedException"),
+        Fault::code("IdempotentParameterMismatchException"),
+        Fault::cancelled(&["None", "ConditionalCheckFailed", "None"]),
+        Fault::cancelled(&["None", "ValidationError", "None"]),
+        // By a record that is not there any more.
+        Fault::cancelled(&["ConditionalCheckFailed", "None", "None"]),
+    ] {
+        let lab = Lab::claiming_at_commit().await;
+        lab.wire.next(COMMIT, Fault::Late);
+        lab.wire.next(COMMIT, refusal.clone());
+        let error = lab.pay(&lab.idempotency()).await.unwrap_err();
+        assert!(error.is_unknown(), "{refusal:?}: {error:?}");
+        assert_eq!(lab.wire.take_operations(), [COMMIT, COMMIT, "GetItem"]);
+        assert_nothing_applied(&lab).await;
+        // Nothing holds the key, so nothing keeps the copy from landing.
+        assert_eq!(lab.wire.deliver_late().await, [200]);
+        let again = lab.pay(&lab.idempotency()).await.unwrap();
+        assert_eq!(again, Done::Duplicate(Some("paid".to_owned())));
+        assert_applied_once(&lab).await;
+    }
+}
+
+#[tokio::test]
+async fn the_read_that_settles_is_tried_again_and_without_an_answer_it_is_unknown_in_time() {
+    for fault in [
+        Fault::code("ThrottlingException"),
+        Fault::code("InternalServerError"),
+        Fault::Reset,
+    ] {
+        let lab = Lab::claiming_at_commit().await;
+        lab.wire.next(COMMIT, Fault::AnswerInstead(400, json!({})));
+        lab.wire.next("GetItem", fault.clone());
+        lab.wire.next("GetItem", fault);
+        assert_eq!(lab.pay(&lab.idempotency()).await.unwrap(), paid());
+        assert_eq!(lab.wire.unused_faults(), 0);
+        assert_applied_once(&lab).await;
+    }
+    for fault in [
+        Fault::code("ThrottlingException"),
+        Fault::code("AccessDeniedException"),
+        Fault::Reset,
+        Fault::Silence(Duration::from_secs(20)),
+    ] {
+        let lab = Lab::claiming_at_commit().await;
+        // Refused, perhaps after a try that landed.
+        lab.wire.next(COMMIT, Fault::code("ValidationException"));
+        lab.wire.always("GetItem", fault.clone());
+        let started = lab.clock.now();
+        let error = lab.pay(&lab.idempotency()).await.unwrap_err();
+        assert!(error.is_unknown(), "{fault:?}: {error:?}");
+        let took = lab.clock.now().duration_since(started).unwrap();
+        assert!(took <= Duration::from_secs(30), "{fault:?} took {took:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_by_a_record_that_went_away_fails_and_the_next_delivery_runs() {
+    let lab = Lab::claiming_at_commit().await;
+    lab.wire.next(COMMIT, lab.key_refused_without_item());
+    let error = lab.pay(&lab.idempotency()).await.unwrap_err();
+    // The record went away meanwhile: nothing was written, and the next delivery runs.
+    assert!(!error.is_unknown(), "{error:?}");
+    assert_eq!(lab.wire.take_operations(), [COMMIT, "GetItem"]);
+    assert_eq!(lab.record(KEY).await, None);
+    assert_eq!(lab.pay(&lab.idempotency()).await.unwrap(), paid());
+    assert_applied_once(&lab).await;
+}
+
+#[tokio::test]
 async fn a_late_commit_after_another_attempt_completed_changes_nothing() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     lab.wire.always(COMMIT, Fault::Late);
-    assert!(lab.pay(&at_commit(&lab)).await.unwrap_err().is_unknown());
+    assert!(lab.pay(&lab.idempotency()).await.unwrap_err().is_unknown());
     lab.wire.heal();
     // The other mode takes the key, completes it; then the copies come.
-    assert_eq!(lab.pay(&lab.idempotency()).await.unwrap(), paid());
+    assert_eq!(lab.pay(&claiming_first(&lab)).await.unwrap(), paid());
     let record = lab.record(KEY).await;
     assert!(
         lab.wire
@@ -245,12 +317,12 @@ async fn a_late_commit_after_another_attempt_completed_changes_nothing() {
 
 #[tokio::test]
 async fn a_late_commit_does_not_take_a_key_that_the_other_mode_holds() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     lab.wire.always(COMMIT, Fault::Late);
-    assert!(lab.pay(&at_commit(&lab)).await.unwrap_err().is_unknown());
+    assert!(lab.pay(&lab.idempotency()).await.unwrap_err().is_unknown());
     lab.wire.heal();
     let done = lab
-        .run(&lab.idempotency(), &(), async || {
+        .run(&claiming_first(&lab), &(), async || {
             let late = lab.wire.deliver_late().await;
             assert!(late.iter().all(|status| *status == 400), "{late:?}");
             Ok(pay(&lab.tables, &lab.payment()).returning("paid".to_owned()))
@@ -262,7 +334,7 @@ async fn a_late_commit_does_not_take_a_key_that_the_other_mode_holds() {
 
 #[tokio::test]
 async fn a_failed_condition_commits_the_alternative_or_fails_and_leaves_no_record() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let closed = |lab: &Lab| {
         let check = aws_sdk_dynamodb::types::ConditionCheck::builder()
             .table_name(&lab.tables.accounts)
@@ -273,14 +345,14 @@ async fn a_failed_condition_commits_the_alternative_or_fails_and_leaves_no_recor
         Transaction::new().write(check)
     };
     let failed = lab
-        .run(&at_commit(&lab), &(), async || {
+        .run(&lab.idempotency(), &(), async || {
             Ok(closed(&lab).returning("open".into()))
         })
         .await;
     assert!(failed.unwrap_err().is_condition());
     assert_eq!(lab.record(KEY).await, None);
     let done = lab
-        .run(&at_commit(&lab), &(), async || {
+        .run(&lab.idempotency(), &(), async || {
             let other = Transaction::new()
                 .put(&lab.tables.payments, lab.payment())
                 .returning("closed".to_owned());
@@ -293,14 +365,14 @@ async fn a_failed_condition_commits_the_alternative_or_fails_and_leaves_no_recor
 
 #[tokio::test]
 async fn an_older_version_completes_the_record_by_one_conditional_put() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let put = |version: u64| {
         let item = json!({ "id": "p", "version": version });
         Transaction::new().put_if_newer(&lab.tables.payments, item, "version")
     };
     let newer = put(2);
     let done = lab
-        .run_under(&at_commit(&lab), "newer", async || {
+        .run_under(&lab.idempotency(), "newer", async || {
             Ok(newer.returning("2".into()))
         })
         .await;
@@ -308,7 +380,7 @@ async fn an_older_version_completes_the_record_by_one_conditional_put() {
     lab.wire.take_operations();
     let older = put(1);
     let done = lab
-        .run(&at_commit(&lab), &(), async || {
+        .run(&lab.idempotency(), &(), async || {
             Ok(older.returning("1".into()))
         })
         .await;
@@ -319,20 +391,16 @@ async fn an_older_version_completes_the_record_by_one_conditional_put() {
 
 #[tokio::test]
 async fn without_writes_the_record_is_one_conditional_put_in_any_shape_of_table() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let nothing = async || Ok(Transaction::new().returning("done".to_owned()));
-    let done = lab.run(&at_commit(&lab), &(), nothing).await.unwrap();
+    let done = lab.run(&lab.idempotency(), &(), nothing).await.unwrap();
     assert_eq!(done, Done::Completed("done".to_owned()));
     assert_eq!(lab.wire.take_operations(), ["PutItem"]);
 
     let table = lab.create_table("composite", &["pk", "sk"]).await;
     let store = lambda_idempotency::DynamoDbStore::new(lab.client.clone(), &table)
         .composite_key("pk", "done", "sk");
-    let idempotency = lab
-        .builder_on(store)
-        .claim(Claim::AtCommit)
-        .build()
-        .unwrap();
+    let idempotency = lab.builder_on(store).build().unwrap();
     assert_eq!(lab.pay(&idempotency).await.unwrap(), paid());
     let again = lab.pay(&idempotency).await.unwrap();
     assert_eq!(again, Done::Duplicate(Some("paid".to_owned())));
@@ -343,8 +411,8 @@ async fn without_writes_the_record_is_one_conditional_put_in_any_shape_of_table(
 #[tokio::test]
 async fn two_attempts_that_run_at_once_commit_once() {
     for _ in 0..20 {
-        let lab = Lab::new().await;
-        let (first, second) = (at_commit(&lab), at_commit(&lab));
+        let lab = Lab::claiming_at_commit().await;
+        let (first, second) = (lab.idempotency(), lab.idempotency());
         let (one, other) = tokio::join!(lab.pay(&first), lab.pay(&second));
         let done = [one.unwrap(), other.unwrap()];
         assert!(done.contains(&paid()), "{done:?}");
@@ -358,9 +426,9 @@ async fn two_attempts_that_run_at_once_commit_once() {
 
 #[tokio::test]
 async fn a_handler_that_takes_too_long_is_dropped_and_leaves_no_record() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let late = lab
-        .run(&at_commit(&lab), &(), async || {
+        .run(&lab.idempotency(), &(), async || {
             lab.clock.advance(Duration::from_secs(29));
             std::future::pending().await
         })

@@ -6,17 +6,14 @@ use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Put};
 use lambda_idempotency::{Clock as _, Done, HandlerError, Transaction, Write};
 use serde_json::{Value, json};
 
-use crate::support::{Fault, KEY, Lab, Paid, pay, text};
-
-/// The operation that commits business writes.
-const COMMIT: &str = "TransactWriteItems";
+use crate::support::{COMMIT, Fault, KEY, Lab, Paid, Step, pay, text};
 
 fn paid() -> Done<String> {
     Done::Completed("paid".to_owned())
 }
 
-/// The key was given back and nothing was applied.
-async fn assert_released(lab: &Lab) {
+/// Nothing was applied, and nothing holds the key.
+async fn assert_nothing_is_left(lab: &Lab) {
     assert_eq!(lab.record(KEY).await, None);
     assert_eq!(lab.balance("a").await, 0);
     assert_eq!(lab.count(&lab.tables.payments).await, 0);
@@ -27,6 +24,15 @@ async fn assert_applied(lab: &Lab) {
     assert_eq!(lab.record(KEY).await.unwrap()["status"], text("COMPLETED"));
     assert_eq!(lab.balance("a").await, 10);
     assert_eq!(lab.count(&lab.tables.payments).await, 1);
+}
+
+/// The bodies of the commits, after these steps were taken.
+fn commits_sent(lab: &Lab, steps: &[Step]) -> Vec<Value> {
+    let sent = lab.wire.take_sent();
+    let operations: Vec<&str> = sent.iter().map(|sent| &*sent.operation).collect();
+    assert_eq!(operations, lab.steps(steps));
+    let commits = sent.into_iter().filter(|sent| sent.operation == COMMIT);
+    commits.map(|sent| sent.body).collect()
 }
 
 /// Pays while the record changes hands during the work.
@@ -51,12 +57,8 @@ async fn a_commit_whose_reply_was_lost_is_sent_again_as_it_was_and_applied_once(
         let idempotency = lab.builder_on(store).build().unwrap();
         lab.wire.next(COMMIT, fault.clone());
         assert_eq!(lab.pay(&idempotency).await.unwrap(), paid(), "{fault:?}");
-        let sent = lab.wire.take_sent();
-        assert_eq!(sent.len(), 3, "{fault:?}");
-        assert_eq!(
-            sent[1].body, sent[2].body,
-            "the same request and client token"
-        );
+        let commits = commits_sent(&lab, &[Step::Claim, Step::Commit, Step::Commit]);
+        assert_eq!(commits[0], commits[1], "the same request and client token");
         assert_applied(&lab).await;
     }
 }
@@ -87,28 +89,25 @@ async fn a_commit_that_did_not_arrive_is_sent_again() {
             paid(),
             "{fault:?}"
         );
-        let sent = lab.wire.take_sent();
-        assert_eq!(sent.len(), 4, "{fault:?}");
-        assert_eq!(sent[1].body, sent[3].body);
+        let steps = [Step::Claim, Step::Commit, Step::Commit, Step::Commit];
+        let commits = commits_sent(&lab, &steps);
+        assert_eq!(commits[0], commits[2], "{fault:?}");
         assert_applied(&lab).await;
     }
 }
 
 #[tokio::test]
-async fn without_writes_the_record_is_completed_by_one_conditional_update() {
+async fn without_writes_the_record_is_completed_by_one_conditional_request() {
     let lab = Lab::new().await;
     let nothing = async || Ok(Transaction::new().returning("paid".to_owned()));
-    lab.wire
-        .next("UpdateItem", Fault::code("TransactionConflictException"));
-    lab.wire.next("UpdateItem", Fault::LostReply);
+    let conflict = Fault::code("TransactionConflictException");
+    lab.wire.next(lab.completes(), conflict);
+    lab.wire.next(lab.completes(), Fault::LostReply);
     // The third is refused by the record that the second completed.
     let done = lab.run(&lab.idempotency(), &(), nothing).await.unwrap();
     assert_eq!(done, paid());
-    let operations = lab.wire.take_operations();
-    assert_eq!(
-        operations,
-        ["PutItem", "UpdateItem", "UpdateItem", "UpdateItem"]
-    );
+    let steps = [Step::Claim, Step::Complete, Step::Complete, Step::Complete];
+    assert_eq!(lab.wire.take_operations(), lab.steps(&steps));
     let record = lab.record(KEY).await.unwrap();
     assert_eq!(record["data"], text("\"paid\""));
 }
@@ -127,7 +126,8 @@ async fn a_record_that_another_attempt_completed_makes_a_duplicate_or_a_mismatch
     let lab = Lab::new().await;
     let done = pay_while_record_becomes(&lab, &other(None)).await.unwrap();
     assert_eq!(done, Done::Duplicate(Some("theirs".to_owned())));
-    assert_eq!(lab.wire.take_operations(), ["PutItem", COMMIT]);
+    let claim_and_commit = lab.steps(&[Step::Claim, Step::Commit]);
+    assert_eq!(lab.wire.take_operations(), claim_and_commit);
     assert_eq!(lab.balance("a").await, 0);
 
     let lab = Lab::new().await;
@@ -135,13 +135,13 @@ async fn a_record_that_another_attempt_completed_makes_a_duplicate_or_a_mismatch
         .await
         .unwrap_err();
     assert!(error.is_payload_mismatch(), "{error}");
-    assert_eq!(lab.wire.take_operations(), ["PutItem", COMMIT]);
+    assert_eq!(lab.wire.take_operations(), claim_and_commit);
     assert_eq!(lab.balance("a").await, 0);
 }
 
 #[tokio::test]
 async fn a_lost_lease_fails_and_releases_nothing() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_first().await;
     let record = [
         ("status", text("INPROGRESS")),
         ("claim_token", text("other")),
@@ -152,7 +152,7 @@ async fn a_lost_lease_fails_and_releases_nothing() {
     assert_eq!(lab.record(KEY).await.unwrap()["claim_token"], text("other"));
     assert_eq!(lab.balance("a").await, 0);
 
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_first().await;
     let gone = lab
         .run(&lab.idempotency(), &(), async || {
             lab.delete_record(KEY).await;
@@ -162,7 +162,7 @@ async fn a_lost_lease_fails_and_releases_nothing() {
     assert!(gone.unwrap_err().is_lease_lost());
     // No item in the refusal: it was read to be sure.
     assert_eq!(lab.wire.take_operations(), ["PutItem", COMMIT, "GetItem"]);
-    assert_released(&lab).await;
+    assert_nothing_is_left(&lab).await;
 }
 
 #[tokio::test]
@@ -175,16 +175,14 @@ async fn a_refusal_that_shows_no_item_is_decided_by_a_consistent_read() {
         Fault::cancelled(&["ConditionalCheckFailed", "None", "None"]),
     );
     assert_eq!(lab.pay(&lab.idempotency()).await.unwrap(), paid());
-    assert_eq!(
-        lab.wire.take_operations(),
-        ["PutItem", COMMIT, COMMIT, "GetItem"]
-    );
+    let steps = [Step::Claim, Step::Commit, Step::Commit, Step::Read];
+    assert_eq!(lab.wire.take_operations(), lab.steps(&steps));
     assert_applied(&lab).await;
 }
 
 #[tokio::test]
 async fn a_refusal_that_shows_my_own_completed_record_is_a_success() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_first().await;
     let done = lab
         .run(&lab.idempotency(), &(), async || {
             let token = lab.record(KEY).await.unwrap()["claim_token"]
@@ -208,7 +206,7 @@ async fn a_refusal_that_shows_my_own_completed_record_is_a_success() {
 }
 
 #[tokio::test]
-async fn what_can_never_be_committed_is_named_and_released() {
+async fn what_can_never_be_committed_is_named_and_leaves_nothing() {
     for (fault, named) in [
         (
             Fault::cancelled(&["None", "ValidationError", "None"]),
@@ -247,16 +245,14 @@ async fn what_can_never_be_committed_is_named_and_released() {
             error.is_commit() && error.to_string().contains(named),
             "{fault:?}: {error}"
         );
-        assert_eq!(
-            lab.wire.take_operations(),
-            ["PutItem", COMMIT, "DeleteItem"]
-        );
-        assert_released(&lab).await;
+        let steps = lab.steps(&[Step::Claim, Step::Commit, Step::Settle]);
+        assert_eq!(lab.wire.take_operations(), steps);
+        assert_nothing_is_left(&lab).await;
     }
 }
 
 #[tokio::test]
-async fn a_store_error_or_a_request_that_was_never_sent_is_released() {
+async fn a_store_error_or_a_request_that_was_never_sent_leaves_nothing() {
     for fault in [
         Fault::code("AccessDeniedException"),
         Fault::code("ResourceNotFoundException"),
@@ -268,15 +264,13 @@ async fn a_store_error_or_a_request_that_was_never_sent_is_released() {
         lab.wire.next(COMMIT, fault.clone());
         let error = lab.pay(&lab.idempotency()).await.unwrap_err();
         assert!(error.is_store(), "{fault:?}: {error:?}");
-        assert_eq!(
-            lab.wire.take_operations(),
-            ["PutItem", COMMIT, "DeleteItem"]
-        );
-        assert_released(&lab).await;
+        let steps = lab.steps(&[Step::Claim, Step::Commit, Step::Settle]);
+        assert_eq!(lab.wire.take_operations(), steps);
+        assert_nothing_is_left(&lab).await;
     }
 }
 
-/// Answers that say nothing of what was written: not sent again, settled by the release.
+/// Answers that say nothing of what was written: not sent again, and settled.
 fn unclassified() -> [Fault; 5] {
     [
         Fault::Answer(400, json!({})),
@@ -288,7 +282,7 @@ fn unclassified() -> [Fault; 5] {
 }
 
 #[tokio::test]
-async fn an_answer_that_says_nothing_is_settled_by_the_release() {
+async fn an_answer_that_says_nothing_is_settled_by_the_record() {
     for fault in unclassified() {
         let lab = Lab::new().await;
         lab.wire.next(COMMIT, fault.clone());
@@ -297,11 +291,9 @@ async fn an_answer_that_says_nothing_is_settled_by_the_release() {
             error.is_unknown() || error.is_commit(),
             "{fault:?}: {error:?}"
         );
-        assert_eq!(
-            lab.wire.take_operations(),
-            ["PutItem", COMMIT, "DeleteItem"]
-        );
-        assert_released(&lab).await;
+        let steps = lab.steps(&[Step::Claim, Step::Commit, Step::Settle]);
+        assert_eq!(lab.wire.take_operations(), steps);
+        assert_nothing_is_left(&lab).await;
     }
     for fault in unclassified() {
         let Fault::Answer(status, body) = fault else {
@@ -311,10 +303,8 @@ async fn an_answer_that_says_nothing_is_settled_by_the_release() {
         lab.wire
             .next(COMMIT, Fault::AnswerInstead(status, body.clone()));
         assert_eq!(lab.pay(&lab.idempotency()).await.unwrap(), paid(), "{body}");
-        assert_eq!(
-            lab.wire.take_operations(),
-            ["PutItem", COMMIT, "DeleteItem"]
-        );
+        let steps = lab.steps(&[Step::Claim, Step::Commit, Step::Settle]);
+        assert_eq!(lab.wire.take_operations(), steps);
         assert_applied(&lab).await;
     }
 }
@@ -340,7 +330,7 @@ async fn an_unknown_commit_is_tried_while_time_remains_and_then_settled() {
     // Nothing arrived.
     let (lab, failed) = pay_while(None, Fault::Reset).await;
     assert!(failed.unwrap_err().is_unknown());
-    assert_released(&lab).await;
+    assert_nothing_is_left(&lab).await;
     // The first arrived, and the connection broke from then on.
     let (lab, done) = pay_while(Some(Fault::LostReply), Fault::Reset).await;
     assert_eq!(done.unwrap(), paid());
@@ -353,7 +343,7 @@ async fn an_unknown_commit_is_tried_while_time_remains_and_then_settled() {
     let conflict = Fault::cancelled(&["None", "TransactionConflict", "None"]);
     let (lab, failed) = pay_while(None, conflict).await;
     assert!(failed.unwrap_err().is_store());
-    assert_released(&lab).await;
+    assert_nothing_is_left(&lab).await;
 }
 
 #[tokio::test]
@@ -363,7 +353,7 @@ async fn a_commit_without_an_answer_ends_in_time() {
         .next(COMMIT, Fault::Silence(Duration::from_secs(29)));
     let error = lab.pay(&lab.idempotency()).await.unwrap_err();
     assert!(error.is_unknown(), "{error:?}");
-    assert_released(&lab).await;
+    assert_nothing_is_left(&lab).await;
 }
 
 fn account_must_not_exist(lab: &Lab) -> Write {
@@ -391,7 +381,7 @@ fn put(table: &str, item: Value) -> Transaction {
 }
 
 #[tokio::test]
-async fn a_business_condition_without_an_alternative_fails_and_is_released() {
+async fn a_business_condition_without_an_alternative_fails_and_leaves_nothing() {
     let lab = Lab::new().await;
     put_account(&lab, 0).await;
     let error = lab
@@ -405,11 +395,9 @@ async fn a_business_condition_without_an_alternative_fails_and_is_released() {
     assert!(error.is_condition(), "{error:?}");
     let named = format!("write 1 (condition check on {:?})", lab.tables.accounts);
     assert!(error.to_string().contains(&named), "{error}");
-    assert_eq!(
-        lab.wire.take_operations(),
-        ["PutItem", COMMIT, "DeleteItem"]
-    );
-    assert_released(&lab).await;
+    let steps = lab.steps(&[Step::Claim, Step::Commit, Step::Settle]);
+    assert_eq!(lab.wire.take_operations(), steps);
+    assert_nothing_is_left(&lab).await;
 }
 
 /// Open an account, or else decline; declining fails too if there is a second condition.
@@ -437,11 +425,12 @@ async fn the_alternative_of_a_failed_condition_is_committed_under_a_token_of_its
         let open = async || Ok(open_or_decline(&lab, declines));
         let done = lab.run(&idempotency, &(), open).await.unwrap();
         assert_eq!(done, Done::Completed("declined".to_owned()));
-        let sent = lab.wire.take_sent();
-        assert_eq!(sent.len(), 2 + declines);
-        let mut tokens: Vec<_> = sent[1..]
+        let mut steps = vec![Step::Claim];
+        steps.resize(2 + declines, Step::Commit);
+        let commits = commits_sent(&lab, &steps);
+        let mut tokens: Vec<_> = commits
             .iter()
-            .map(|commit| commit.body["ClientRequestToken"].as_str().unwrap())
+            .map(|commit| commit["ClientRequestToken"].as_str().unwrap())
             .collect();
         assert!(tokens.iter().all(|token| token.len() <= 36), "{tokens:?}");
         tokens.dedup();
@@ -491,10 +480,8 @@ async fn an_older_version_completes_the_record_without_any_write() {
     lab.take_reports();
 
     assert_eq!(update("e-1", 1).await, Done::Stale);
-    assert_eq!(
-        lab.wire.take_operations(),
-        ["PutItem", COMMIT, "UpdateItem"]
-    );
+    let steps = lab.steps(&[Step::Claim, Step::Commit, Step::Complete]);
+    assert_eq!(lab.wire.take_operations(), steps);
     let report = lab.take_report();
     assert_eq!(report.outcome.as_str(), "completed");
     assert_eq!(report.reason.map(|reason| reason.as_str()), Some("stale"));
@@ -574,10 +561,12 @@ async fn the_sdk_s_own_second_try_shares_the_client_token() {
     let idempotency = lab.builder_on(store).build().unwrap();
     lab.wire.next(COMMIT, Fault::LostReply);
     assert_eq!(lab.pay(&idempotency).await.unwrap(), paid());
-    assert_eq!(lab.wire.take_operations(), ["PutItem", COMMIT, COMMIT]);
+    let undisturbed = lab.steps(&[Step::Claim, Step::Commit]);
+    let sent = lab.wire.take_operations();
+    assert_eq!(sent.len(), undisturbed.len() + 1);
     assert_eq!(
-        lab.take_report().requests,
-        2,
+        lab.take_report().requests as usize,
+        undisturbed.len(),
         "one call, whatever the SDK does in it"
     );
     assert_applied(&lab).await;

@@ -8,9 +8,8 @@ use lambda_idempotency::{
 };
 use serde_json::json;
 
-use crate::support::{Fault, Lab, Payment, Record, Tables, batch, pay, text};
+use crate::support::{COMMIT, Fault, Lab, Payment, Record, Tables, batch, pay, text};
 
-const COMMIT: &str = "TransactWriteItems";
 const LINGER: Duration = Duration::from_millis(20);
 
 /// Accounts can't be told from payments by their key: both are declared.
@@ -53,7 +52,7 @@ async fn assert_paid_once(lab: &Lab, ids: &[String]) {
 
 #[tokio::test]
 async fn a_batch_of_ten_is_one_request_and_each_message_takes_effect_once() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let service = bank(&lab);
     let all = ids(0..10);
     let messages = || batch(all.iter().map(|id| own(id)));
@@ -80,7 +79,7 @@ async fn a_batch_of_ten_is_one_request_and_each_message_takes_effect_once() {
 
 #[tokio::test]
 async fn more_messages_than_fit_are_several_transactions() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let service = bank(&lab).concurrency(100);
     let all = ids(0..100);
     assert!(
@@ -103,7 +102,7 @@ async fn more_messages_than_fit_are_several_transactions() {
 
 #[tokio::test]
 async fn messages_that_touch_one_item_are_in_different_transactions() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let messages = ["p-1", "p-2", "p-3"].map(|id| into(id, "a"));
     assert!(lab.failures(&bank(&lab), batch(messages)).await.is_empty());
     assert_eq!(lab.wire.take_operations(), [COMMIT; 3]);
@@ -112,7 +111,7 @@ async fn messages_that_touch_one_item_are_in_different_transactions() {
 
 #[tokio::test]
 async fn a_put_on_a_table_whose_key_is_not_known_commits_alone() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let service = lab
         .idempotency()
         .sqs(crate::support::Bank(lab.tables.clone()))
@@ -130,7 +129,7 @@ async fn a_put_on_a_table_whose_key_is_not_known_commits_alone() {
 
 #[tokio::test]
 async fn a_duplicate_is_taken_out_and_the_rest_is_sent_again() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let service = bank(&lab);
     assert!(lab.failures(&service, batch([own("p-3")])).await.is_empty());
     lab.wire.take_operations();
@@ -156,7 +155,7 @@ async fn a_duplicate_is_taken_out_and_the_rest_is_sent_again() {
 
 #[tokio::test]
 async fn each_refused_message_has_the_outcome_that_it_would_have_alone() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let held = [
         ("status", text("INPROGRESS")),
         ("in_progress_expiration", crate::support::number(u64::MAX)),
@@ -201,7 +200,7 @@ async fn pay_if_there_is(
 
 #[tokio::test]
 async fn a_failed_condition_fails_its_own_message_only() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let all = ids(0..4);
     for id in &all {
         let there = [("status", text("COMPLETED"))];
@@ -241,7 +240,7 @@ async fn an_answer_that_blames_nobody_is_decided_message_by_message() {
         Fault::code("ResourceNotFoundException"),
         Fault::code("IdempotentParameterMismatchException"),
     ] {
-        let lab = Lab::new().await;
+        let lab = Lab::claiming_at_commit().await;
         lab.wire.next(COMMIT, fault.clone());
         let all = ids(0..4);
         let messages = batch(all.iter().map(|id| own(id)));
@@ -256,7 +255,7 @@ async fn an_answer_that_blames_nobody_is_decided_message_by_message() {
 
 #[tokio::test]
 async fn one_message_that_the_store_refuses_outright_fails_no_other() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let tables = lab.tables.clone();
     // A key attribute must not be empty: DynamoDB refuses the whole transaction, and names nobody.
     let service = idempotency(&lab)
@@ -285,7 +284,7 @@ async fn an_unknown_group_is_sent_again_as_it_was() {
         Fault::code("ThrottlingException"),
         Fault::code("TransactionConflictException"),
     ] {
-        let lab = Lab::new().await;
+        let lab = Lab::claiming_at_commit().await;
         lab.wire.next(COMMIT, fault.clone());
         let all = ids(0..4);
         let messages = batch(all.iter().map(|id| own(id)));
@@ -304,14 +303,14 @@ async fn an_unknown_group_is_sent_again_as_it_was() {
 async fn a_group_that_stays_unknown_is_settled_by_reads_and_runs_no_handler_again() {
     let all = ids(0..4);
     // It landed.
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     lab.wire.next(COMMIT, Fault::LostReply);
     lab.wire.always(COMMIT, Fault::code("InternalServerError"));
     let messages = batch(all.iter().map(|id| own(id)));
     assert!(lab.failures(&bank(&lab), messages).await.is_empty());
     assert_paid_once(&lab, &all).await;
     // It did not, and lands later.
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     lab.wire.always(COMMIT, Fault::Late);
     let messages = || batch(all.iter().map(|id| own(id)));
     assert_eq!(lab.failures(&bank(&lab), messages()).await, all);
@@ -323,8 +322,35 @@ async fn a_group_that_stays_unknown_is_settled_by_reads_and_runs_no_handler_agai
 }
 
 #[tokio::test]
+async fn a_late_copy_of_a_group_is_not_forgotten_when_its_messages_are_refused() {
+    let all = ids(0..2);
+    let refused = ["None", "ConditionalCheckFailed", "None"];
+    for refusals in [
+        vec![Fault::cancelled(&refused.repeat(2))],
+        // The group, and then each alone.
+        vec![Fault::code("ValidationException"); 3],
+    ] {
+        let lab = Lab::claiming_at_commit().await;
+        lab.wire.next(COMMIT, Fault::Late);
+        for refusal in refusals {
+            lab.wire.next(COMMIT, refusal);
+        }
+        let messages = || batch(all.iter().map(|id| own(id)));
+        assert_eq!(lab.failures(&bank(&lab), messages()).await, all);
+        assert_eq!(lab.wire.unused_faults(), 0);
+        for report in lab.take_reports() {
+            let told = report.error.unwrap();
+            assert!(told.contains("it is not known whether"), "{told}");
+        }
+        assert_eq!(lab.wire.deliver_late().await, [200]);
+        assert!(lab.failures(&bank(&lab), messages()).await.is_empty());
+        assert_paid_once(&lab, &all).await;
+    }
+}
+
+#[tokio::test]
 async fn a_group_that_is_in_conflict_lets_the_others_go_on() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     // Three actions a message: the second message's account is in another transaction.
     let codes = [
         "None",
@@ -360,7 +386,7 @@ async fn reasons_that_do_not_fit_the_group_are_not_believed() {
         vec!["None"; 13],
         [vec!["SomethingNew"], vec!["None"; 11]].concat(),
     ] {
-        let lab = Lab::new().await;
+        let lab = Lab::claiming_at_commit().await;
         lab.wire.next(COMMIT, Fault::cancelled(&codes));
         let all = ids(0..4);
         let messages = batch(all.iter().map(|id| own(id)));
@@ -376,7 +402,7 @@ async fn reasons_that_do_not_fit_the_group_are_not_believed() {
 
 #[tokio::test]
 async fn a_commit_waits_for_a_slow_handler_no_longer_than_it_lingers() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let (tables, clock) = (lab.tables.clone(), lab.clock.clone());
     let wire = lab.wire.clone();
     let service = idempotency(&lab)
@@ -404,7 +430,7 @@ async fn a_commit_waits_for_a_slow_handler_no_longer_than_it_lingers() {
 
 #[tokio::test]
 async fn a_fifo_group_is_committed_in_order_one_message_at_a_time() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let messages = (0..12).map(|n| {
         let id = format!("p-{n}");
         own(&id).in_group(&format!("g-{}", n % 3))
@@ -438,7 +464,7 @@ async fn a_fifo_group_is_committed_in_order_one_message_at_a_time() {
 
 #[tokio::test]
 async fn one_key_twice_in_a_batch_is_committed_and_then_a_duplicate() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let messages = [
         own("p-0"),
         own("p-0").with("messageId", "again"),
@@ -458,7 +484,7 @@ async fn one_key_twice_in_a_batch_is_committed_and_then_a_duplicate() {
 
 #[tokio::test]
 async fn errors_and_panics_of_handlers_keep_nobody_waiting() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let tables = lab.tables.clone();
     let service = idempotency(&lab)
         .sqs(move |message: Message<Payment>| {
@@ -484,7 +510,7 @@ async fn errors_and_panics_of_handlers_keep_nobody_waiting() {
 
 #[tokio::test]
 async fn messages_without_a_key_commit_alone() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_at_commit().await;
     let service = bank(&lab)
         .key(Key::body("/missing").unwrap())
         .missing_key(lambda_idempotency::MissingKey::RunUnprotected);
@@ -502,7 +528,7 @@ async fn messages_without_a_key_commit_alone() {
 #[tokio::test]
 async fn many_workers_with_the_same_messages_apply_each_once() {
     for _ in 0..10 {
-        let lab = Lab::new().await;
+        let lab = Lab::claiming_at_commit().await;
         let services = [bank(&lab), bank(&lab), bank(&lab), bank(&lab)];
         let all = ids(0..10);
         let messages = || batch(all.iter().map(|id| own(id)));

@@ -14,6 +14,7 @@ mod groups;
 mod keys;
 mod marker_apart;
 mod memory;
+mod modes;
 mod outages;
 mod panics;
 mod properties;

@@ -1,11 +1,11 @@
-//! The release, row by row of DESIGN.md's table.
+//! The release, row by row of DESIGN.md's table; and that a failure leaves nothing in every mode.
 
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use lambda_idempotency::{Clock as _, Done};
 
-use crate::support::{Fault, KEY, Lab, Paid, number, text};
+use crate::support::{COMMIT, Fault, KEY, Lab, Paid, Step, number, text};
 
 /// A handler error, after the record has become this.
 async fn fail_while_record_becomes(lab: &Lab, record: &[(&str, AttributeValue)]) -> Paid {
@@ -24,12 +24,13 @@ async fn fail(lab: &Lab) -> Paid {
 }
 
 #[tokio::test]
-async fn a_failed_attempt_gives_the_key_back_so_that_a_redelivery_runs_at_once() {
+async fn a_failed_attempt_leaves_the_key_free_so_that_a_redelivery_runs_at_once() {
     let lab = Lab::new().await;
     let error = fail(&lab).await.unwrap_err();
     assert!(error.is_handler());
     assert!(format!("{error:?}").contains("the handler's own error"));
-    assert_eq!(lab.wire.take_operations(), ["PutItem", "DeleteItem"]);
+    let steps = lab.steps(&[Step::Claim, Step::GiveBack]);
+    assert_eq!(lab.wire.take_operations(), steps);
     assert_eq!(lab.record(KEY).await, None);
     let done = lab.pay(&lab.idempotency()).await.unwrap();
     assert_eq!(done, Done::Completed("paid".to_owned()));
@@ -37,7 +38,7 @@ async fn a_failed_attempt_gives_the_key_back_so_that_a_redelivery_runs_at_once()
 
 #[tokio::test]
 async fn a_release_that_meets_another_s_completed_record_is_a_duplicate_or_a_mismatch() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_first().await;
     let mut record = vec![
         ("status", text("COMPLETED")),
         ("claim_token", text("other")),
@@ -46,7 +47,7 @@ async fn a_release_that_meets_another_s_completed_record_is_a_duplicate_or_a_mis
     let done = fail_while_record_becomes(&lab, &record).await.unwrap();
     assert_eq!(done, Done::Duplicate(Some("theirs".to_owned())));
 
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_first().await;
     record.push(("validation", text("another")));
     let error = fail_while_record_becomes(&lab, &record).await.unwrap_err();
     assert!(error.is_payload_mismatch(), "{error}");
@@ -55,7 +56,7 @@ async fn a_release_that_meets_another_s_completed_record_is_a_duplicate_or_a_mis
 }
 
 #[tokio::test]
-async fn a_release_never_touches_another_s_claim() {
+async fn a_failed_attempt_never_touches_another_s_claim() {
     let lab = Lab::new().await;
     let record = [
         ("status", text("INPROGRESS")),
@@ -68,7 +69,8 @@ async fn a_release_never_touches_another_s_claim() {
             .unwrap_err()
             .is_handler()
     );
-    assert_eq!(lab.wire.take_operations(), ["PutItem", "DeleteItem"]);
+    let steps = lab.steps(&[Step::Claim, Step::GiveBack]);
+    assert_eq!(lab.wire.take_operations(), steps);
     assert_eq!(lab.record(KEY).await.unwrap()["claim_token"], text("other"));
 }
 
@@ -91,7 +93,7 @@ async fn a_conflict_settles_nothing_and_the_release_is_tried_again() {
         "ThrottlingException",
         "InternalServerError",
     ] {
-        let lab = Lab::new().await;
+        let lab = Lab::claiming_first().await;
         lab.wire.next("DeleteItem", Fault::code(code));
         lab.wire.next("DeleteItem", Fault::code(code));
         assert!(fail(&lab).await.unwrap_err().is_handler());
@@ -102,21 +104,16 @@ async fn a_conflict_settles_nothing_and_the_release_is_tried_again() {
 
 #[tokio::test]
 async fn an_in_flight_transaction_of_mine_that_lands_during_the_release_is_a_success() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_first().await;
     // The commit's fate is not known; the release meets it in flight, and then applied.
-    lab.wire.next(
-        "TransactWriteItems",
-        Fault::AnswerInstead(400, serde_json::json!({})),
-    );
+    lab.wire
+        .next(COMMIT, Fault::AnswerInstead(400, serde_json::json!({})));
     lab.wire
         .next("DeleteItem", Fault::code("TransactionConflictException"));
     let done = lab.pay(&lab.idempotency()).await.unwrap();
     assert_eq!(done, Done::Completed("paid".to_owned()));
     let operations = lab.wire.take_operations();
-    assert_eq!(
-        operations,
-        ["PutItem", "TransactWriteItems", "DeleteItem", "DeleteItem"]
-    );
+    assert_eq!(operations, ["PutItem", COMMIT, "DeleteItem", "DeleteItem"]);
     assert_eq!(lab.balance("a").await, 10);
 }
 
@@ -128,7 +125,7 @@ async fn a_release_without_an_answer_fails_in_time_and_the_lease_ends_by_itself(
         Fault::code("AccessDeniedException"),
         Fault::Silence(Duration::from_secs(20)),
     ] {
-        let lab = Lab::new().await;
+        let lab = Lab::claiming_first().await;
         lab.wire.always("DeleteItem", fault.clone());
         let started = lab.clock.now();
         assert!(fail(&lab).await.unwrap_err().is_handler(), "{fault:?}");
@@ -144,7 +141,7 @@ async fn a_release_without_an_answer_fails_in_time_and_the_lease_ends_by_itself(
 }
 
 #[tokio::test]
-async fn an_unknown_commit_with_an_unknown_release_is_unknown_and_the_next_call_finds_out() {
+async fn an_unknown_commit_that_can_not_be_settled_is_unknown_and_the_next_call_finds_out() {
     for applied in [true, false] {
         let lab = Lab::new().await;
         let lost = if applied {
@@ -152,9 +149,9 @@ async fn an_unknown_commit_with_an_unknown_release_is_unknown_and_the_next_call_
         } else {
             Fault::Reset
         };
-        lab.wire.next("TransactWriteItems", lost);
-        lab.wire.always("TransactWriteItems", Fault::Reset);
-        lab.wire.always("DeleteItem", Fault::Reset);
+        lab.wire.next(COMMIT, lost);
+        lab.wire.always(COMMIT, Fault::Reset);
+        lab.wire.always(lab.settles(), Fault::Reset);
         let error = lab.pay(&lab.idempotency()).await.unwrap_err();
         assert!(error.is_unknown(), "{error:?}");
         lab.wire.heal();

@@ -2,9 +2,7 @@
 
 use lambda_idempotency::{Done, Idempotency};
 
-use crate::support::{Fault, KEY, Lab};
-
-const COMMIT: &str = "TransactWriteItems";
+use crate::support::{COMMIT, Fault, KEY, Lab};
 
 /// On the store as users have it, with two SDK attempts a request.
 fn idempotency(lab: &Lab) -> Idempotency {
@@ -12,7 +10,7 @@ fn idempotency(lab: &Lab) -> Idempotency {
 }
 
 #[tokio::test]
-async fn a_commit_that_landed_before_the_sdk_s_second_try_is_found_by_the_release() {
+async fn a_commit_that_landed_before_the_sdk_s_second_try_is_found() {
     for second in [
         Fault::Refused,
         Fault::code("AccessDeniedException"),
@@ -29,7 +27,7 @@ async fn a_commit_that_landed_before_the_sdk_s_second_try_is_found_by_the_releas
 }
 
 #[tokio::test]
-async fn without_an_answer_to_the_release_it_is_unknown_and_not_said_to_be_undone() {
+async fn a_commit_that_can_not_be_settled_is_unknown_and_not_said_to_be_undone() {
     for second in [
         Fault::Refused,
         Fault::code("AccessDeniedException"),
@@ -41,7 +39,7 @@ async fn without_an_answer_to_the_release_it_is_unknown_and_not_said_to_be_undon
         lab.wire.next(COMMIT, Fault::LostReply);
         lab.wire.next(COMMIT, second.clone());
         lab.wire.always(COMMIT, Fault::Refused);
-        lab.wire.always("DeleteItem", Fault::Refused);
+        lab.wire.always(lab.settles(), Fault::Refused);
         let error = lab.pay(&idempotency(&lab)).await.unwrap_err();
         assert_eq!(lab.balance("a").await, 10);
         assert!(error.is_unknown(), "{second:?}: {error:?}");
@@ -57,7 +55,7 @@ async fn a_late_copy_of_an_unknown_try_is_not_forgotten_when_the_next_one_is_ref
         let lab = Lab::new().await;
         lab.wire.next(COMMIT, Fault::Late);
         lab.wire.next(COMMIT, second.clone());
-        lab.wire.always("DeleteItem", Fault::Reset);
+        lab.wire.always(lab.settles(), Fault::Reset);
         let error = lab.pay(&lab.idempotency()).await.unwrap_err();
         assert!(error.is_unknown(), "{second:?}: {error:?}");
         assert_eq!(lab.wire.deliver_late().await, [200]);
@@ -68,7 +66,7 @@ async fn a_late_copy_of_an_unknown_try_is_not_forgotten_when_the_next_one_is_ref
 #[tokio::test]
 async fn a_claim_that_landed_before_the_sdk_s_second_try_is_given_back() {
     for second in [Fault::Refused, Fault::code("AccessDeniedException")] {
-        let lab = Lab::new().await;
+        let lab = Lab::claiming_first().await;
         lab.wire.next("PutItem", Fault::LostReply);
         lab.wire.next("PutItem", second);
         assert!(lab.pay(&idempotency(&lab)).await.unwrap_err().is_store());

@@ -79,8 +79,9 @@ impl ProvideCredentials for NoCredentials {
     }
 }
 
-/// A claim at an endpoint of its own, with these credentials.
-async fn claim_at(
+/// A payment at an endpoint of its own, with these credentials.
+async fn pay_at(
+    lab: &Lab,
     endpoint: &str,
     credentials: impl ProvideCredentials + 'static,
 ) -> lambda_idempotency::Error {
@@ -91,7 +92,6 @@ async fn claim_at(
         .credentials_provider(credentials)
         .http_client(aws_smithy_http_client::Builder::new().build_http())
         .build();
-    let lab = Lab::new().await;
     let store = DynamoDbStore::new(Client::from_conf(config), "records").attempts(1);
     let idempotency = lab.builder_on(store).build().unwrap();
     lab.pay(&idempotency).await.unwrap_err()
@@ -104,11 +104,17 @@ async fn without_credentials_or_with_nobody_listening_it_is_said_that_nothing_wa
     let endpoint = format!("http://{}", socket.local_addr().unwrap());
     drop(socket);
     let somebody = Credentials::new("test", "test", None, None, "tests");
+    let lab = Lab::new().await;
     for error in [
-        claim_at(&endpoint, NoCredentials).await,
-        claim_at(&endpoint, somebody).await,
+        pay_at(&lab, &endpoint, NoCredentials).await,
+        pay_at(&lab, &endpoint, somebody).await,
     ] {
-        assert!(error.is_store(), "{error:?}");
+        if lab.mode.runs_before_it_claims() {
+            // Of a commit the SDK's last try was not sent; an earlier one may have been.
+            assert!(error.is_unknown(), "{error:?}");
+        } else {
+            assert!(error.is_store(), "{error:?}");
+        }
         assert!(
             format!("{error:#}").contains("it was not sent"),
             "{error:#}"
@@ -119,7 +125,7 @@ async fn without_credentials_or_with_nobody_listening_it_is_said_that_nothing_wa
 #[tokio::test]
 async fn an_error_of_the_sdk_that_repeats_the_request_is_told_without_it() {
     let somebody = Credentials::new("test", "test", None, None, "tests");
-    let error = claim_at("nonsense", somebody).await;
+    let error = pay_at(&Lab::new().await, "nonsense", somebody).await;
     let told = format!("{error:#}");
     assert!(told.contains("endpoint must contain scheme"), "{told}");
     assert!(

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lambda_idempotency::{Clock as _, Message, Outcome, Reason, SqsService, Transaction};
 
-use crate::support::{Bank, Fault, Lab, Payment, Record, batch, context};
+use crate::support::{Bank, Fault, Lab, Payment, Record, Step, batch};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -31,12 +31,11 @@ fn slow(lab: &Lab) -> SqsService<impl lambda_idempotency::Handler<u64, Output = 
 async fn a_past_deadline_claims_nothing_and_reports_everything() {
     let lab = Lab::new().await;
     for past in [Duration::ZERO, Duration::from_millis(5), 14 * 60 * SECOND] {
-        let context = context(lab.clock.now() - past);
+        let deadline = lab.clock.now() - past;
         let records = [Record::payment("m-1", "p-1"), Record::payment("m-2", "p-2")];
-        let response = payments(&lab)
-            .process(batch(records), &context)
-            .await
-            .unwrap();
+        let service = payments(&lab);
+        let response = lab.process_until(deadline, &service, batch(records));
+        let response = response.await.unwrap();
         assert_eq!(response.batch_item_failures.len(), 2);
         assert!(lab.wire.take_operations().is_empty());
         for report in lab.take_reports() {
@@ -48,7 +47,7 @@ async fn a_past_deadline_claims_nothing_and_reports_everything() {
 
 #[tokio::test]
 async fn a_deadline_that_can_not_be_right_is_replaced_by_the_default_time() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_first().await;
     let idempotency = lab.builder().default_time(7 * SECOND).build().unwrap();
     let service = idempotency.sqs(Bank(lab.tables.clone()));
     let now = lab.clock.now();
@@ -60,10 +59,8 @@ async fn a_deadline_that_can_not_be_right_is_replaced_by_the_default_time() {
     ];
     for (at, deadline) in wrong.into_iter().enumerate() {
         let record = Record::payment(&format!("m-{at}"), &format!("p-{at}"));
-        let response = service
-            .process(batch([record]), &context(deadline))
-            .await
-            .unwrap();
+        let response = lab.process_until(deadline, &service, batch([record]));
+        let response = response.await.unwrap();
         assert!(response.batch_item_failures.is_empty());
         let sent = lab.wire.take_sent();
         let lease = &sent[0].body["Item"]["in_progress_expiration"]["N"];
@@ -73,13 +70,14 @@ async fn a_deadline_that_can_not_be_right_is_replaced_by_the_default_time() {
 
 #[tokio::test]
 async fn the_lease_ends_with_the_invocation_unless_it_is_to_last_longer() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_first().await;
     let longer = lab.builder().lease_at_least(60 * SECOND).build().unwrap();
     for (idempotency, lease) in [(lab.idempotency(), 5_000), (longer, 60_000)] {
         let service = idempotency.sqs(Bank(lab.tables.clone()));
-        let deadline = context(lab.clock.now() + 5 * SECOND);
+        let deadline = lab.clock.now() + 5 * SECOND;
         let record = Record::payment(&format!("m-{lease}"), "p");
-        service.process(batch([record]), &deadline).await.unwrap();
+        let response = lab.process_until(deadline, &service, batch([record]));
+        response.await.unwrap();
         let sent = lab.wire.take_sent();
         let stored = &sent[0].body["Item"]["in_progress_expiration"]["N"];
         assert_eq!(*stored, (lab.clock.millis() + lease).to_string());
@@ -87,7 +85,7 @@ async fn the_lease_ends_with_the_invocation_unless_it_is_to_last_longer() {
 }
 
 #[tokio::test]
-async fn a_handler_that_takes_too_long_is_dropped_released_and_reported() {
+async fn a_handler_that_takes_too_long_is_dropped_and_reported_and_leaves_nothing() {
     let lab = Lab::new().await;
     let clock = lab.clock.clone();
     let service = lab.idempotency().sqs(move |message: Message<u32>| {
@@ -103,13 +101,15 @@ async fn a_handler_that_takes_too_long_is_dropped_released_and_reported() {
             Ok(())
         }
     });
-    let context = context(lab.clock.now() + 10 * SECOND);
+    let deadline = lab.clock.now() + 10 * SECOND;
     let records = batch([Record::new("m-1", 1)]);
-    let response = service.process(records, &context).await.unwrap();
+    let response = lab.process_until(deadline, &service, records);
+    let response = response.await.unwrap();
     assert_eq!(response.batch_item_failures.len(), 1);
     let report = lab.take_report();
     assert_eq!(report.reason, Some(Reason::Deadline));
-    assert_eq!(lab.wire.take_operations(), ["PutItem", "DeleteItem"]);
+    let steps = lab.steps(&[Step::Claim, Step::GiveBack]);
+    assert_eq!(lab.wire.take_operations(), steps);
     assert_eq!(lab.record("m-1").await, None);
 }
 
@@ -123,10 +123,12 @@ async fn messages_that_could_not_be_finished_are_not_started() {
         Record::new("m-2", 6),
         Record::new("m-3", 6),
     ];
-    let context = context(lab.clock.now() + 10 * SECOND);
-    let response = service.process(batch(records), &context).await.unwrap();
+    let deadline = lab.clock.now() + 10 * SECOND;
+    let response = lab.process_until(deadline, &service, batch(records));
+    let response = response.await.unwrap();
     assert_eq!(response.batch_item_failures.len(), 2);
-    assert_eq!(lab.wire.take_operations(), ["PutItem", "UpdateItem"]);
+    let steps = lab.steps(&[Step::Claim, Step::Complete]);
+    assert_eq!(lab.wire.take_operations(), steps);
     let reports = lab.take_reports();
     assert_eq!(reports[0].outcome, Outcome::Completed);
     for report in &reports[1..] {
@@ -139,16 +141,20 @@ async fn messages_that_could_not_be_finished_are_not_started() {
 
 #[tokio::test]
 async fn an_unavailable_store_stops_the_batch_before_it_tries_them_all() {
-    for fault in [
-        Fault::Refused,
-        Fault::Reset,
-        Fault::code("ThrottlingException"),
-        Fault::code("AccessDeniedException"),
-        Fault::code("InternalServerError"),
+    for (fault, may_pass) in [
+        (Fault::Refused, false),
+        (Fault::Reset, true),
+        (Fault::code("ThrottlingException"), true),
+        (Fault::code("AccessDeniedException"), false),
+        (Fault::code("InternalServerError"), true),
     ] {
         let lab = Lab::new().await;
-        lab.wire.always("PutItem", fault.clone());
-        lab.wire.always("DeleteItem", fault.clone());
+        // A commit is tried for as long as there is time, so that the first message takes it all.
+        let (tried, reason) = match lab.mode.runs_before_it_claims() && may_pass {
+            true => (1, Reason::Deadline),
+            false => (3, Reason::Store),
+        };
+        lab.store_fails(&fault);
         let idempotency = lab.builder().retry_for(SECOND).build().unwrap();
         let service = idempotency.sqs(Bank(lab.tables.clone())).concurrency(1);
         let records = (0..20).map(|n| Record::payment(&format!("m-{n}"), &format!("p-{n}")));
@@ -161,13 +167,15 @@ async fn an_unavailable_store_stops_the_batch_before_it_tries_them_all() {
                 .filter(|report| report.outcome == outcome)
                 .count()
         };
-        assert_eq!(count(Outcome::Failed), 3, "{fault:?}");
-        assert_eq!(count(Outcome::Unprocessed), 17, "{fault:?}");
-        assert!(
-            reports
-                .iter()
-                .all(|report| report.reason == Some(Reason::Store))
-        );
+        assert_eq!(count(Outcome::Failed), tried, "{fault:?}");
+        assert_eq!(count(Outcome::Unprocessed), 20 - tried, "{fault:?}");
+        for report in reports {
+            let expected = match report.outcome {
+                Outcome::Failed => Reason::Store,
+                _ => reason,
+            };
+            assert_eq!(report.reason, Some(expected), "{fault:?}");
+        }
     }
 }
 
@@ -223,9 +231,10 @@ async fn one_context_after_another_is_reckoned_for_itself() {
     let lab = Lab::new().await;
     let service = payments(&lab);
     for at in 0..3_u64 {
-        let deadline = context(lab.clock.now() + 3 * SECOND);
+        let deadline = lab.clock.now() + 3 * SECOND;
         let record = Record::payment(&format!("m-{at}"), &format!("p-{at}"));
-        let response = service.process(batch([record]), &deadline).await.unwrap();
+        let response = lab.process_until(deadline, &service, batch([record]));
+        let response = response.await.unwrap();
         assert!(response.batch_item_failures.is_empty());
         lab.clock.advance(600 * SECOND);
     }

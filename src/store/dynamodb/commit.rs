@@ -145,7 +145,7 @@ impl DynamoDbStore {
             error.as_service_error()
         {
             let reasons = cancelled.cancellation_reasons();
-            if let Some(answer) = classify::cancelled(reasons, request, &self.layout.names) {
+            if let Some(answer) = classify::cancelled(reasons, request, &self.layout) {
                 return answer;
             }
         }
@@ -175,7 +175,7 @@ impl DynamoDbStore {
         {
             let reasons = cancelled.cancellation_reasons();
             let commits = &request.commits;
-            if let Some(answers) = classify::cancelled_group(reasons, commits, &self.layout.names) {
+            if let Some(answers) = classify::cancelled_group(reasons, commits, &self.layout) {
                 return GroupAnswer::Cancelled(answers);
             }
         }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Yes, any_value, builder, check};
-use crate::support::{Payment, Record, context};
+use crate::support::{Mode, Payment, Record, context};
 
 const FIELDS: [&str; 9] = [
     "messageId",
@@ -64,12 +64,16 @@ async fn process(batch: SqsBatch) -> (Result<SqsBatchResponse, Error>, Told) {
     let told: Arc<Mutex<Told>> = Arc::default();
     let kept = Arc::clone(&told);
     let (builder, deadline) = builder(&Yes::default());
-    let idempotency = builder.observer(move |report: &Report| {
-        let told = (report.message_id.clone(), report.outcome);
-        kept.lock().unwrap().push(told);
-    });
+    let mode = Mode::of_this_run();
+    let idempotency = builder
+        .claim(mode.claim())
+        .observer(move |report: &Report| {
+            let told = (report.message_id.clone(), report.outcome);
+            kept.lock().unwrap().push(told);
+        });
     let idempotency = idempotency.build().unwrap();
     let service = idempotency.sqs(|_: Message<Payment>| async { Ok::<(), HandlerError>(()) });
+    let service = mode.served(service);
     let answer = service.process(batch, &context(deadline)).await;
     let told = std::mem::take(&mut *told.lock().unwrap());
     (answer, told)

@@ -15,9 +15,13 @@ pub struct Payment {
 
 /// The transaction of a payment: an item of its own, and the amount added to the account.
 pub fn pay(tables: &Tables, payment: &Payment) -> Transaction {
+    let account = match tables.spreads_accounts {
+        true => format!("{}/{}", payment.account, payment.id),
+        false => payment.account.clone(),
+    };
     let add = Update::builder()
         .table_name(&tables.accounts)
-        .key("id", AttributeValue::S(payment.account.clone()))
+        .key("id", AttributeValue::S(account))
         .update_expression("ADD #balance :amount")
         .expression_attribute_names("#balance", "balance")
         .expression_attribute_values(":amount", AttributeValue::N(payment.amount.to_string()))

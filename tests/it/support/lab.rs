@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use aws_lambda_events::sqs::SqsBatchResponse;
 use aws_sdk_dynamodb::Client;
@@ -14,7 +14,7 @@ use lambda_idempotency::{
 };
 
 use super::tables::OwnTables;
-use super::{ManualClock, Payment, Wire, claim, context, logs, pay, server};
+use super::{ManualClock, Mode, Payment, Wire, context, logs, pay, server};
 
 pub type Item = HashMap<String, AttributeValue>;
 
@@ -31,6 +31,9 @@ pub struct Tables {
     pub records: String,
     pub payments: String,
     pub accounts: String,
+    /// Each payment adds to an item of its own of its account, so that payments into one account
+    /// can be in one transaction.
+    pub spreads_accounts: bool,
 }
 
 /// What an observer was told of one message.
@@ -46,6 +49,7 @@ pub struct Reported {
 }
 
 pub struct Lab {
+    pub mode: Mode,
     pub tables: Tables,
     pub wire: Wire,
     pub clock: ManualClock,
@@ -58,11 +62,30 @@ pub struct Lab {
 }
 
 impl Lab {
+    /// In the mode of this run.
     pub async fn new() -> Self {
-        Self::with_clock(ManualClock::new()).await
+        Self::in_mode(Mode::of_this_run()).await
     }
 
     pub async fn with_clock(clock: ManualClock) -> Self {
+        Self::with(Mode::of_this_run(), clock).await
+    }
+
+    /// For what is there only where keys are claimed before their handlers run.
+    pub async fn claiming_first() -> Self {
+        Self::in_mode(Mode::ClaimFirst).await
+    }
+
+    /// For what is there only where keys are claimed by the commit.
+    pub async fn claiming_at_commit() -> Self {
+        Self::in_mode(Mode::AtCommit).await
+    }
+
+    async fn in_mode(mode: Mode) -> Self {
+        Self::with(mode, ManualClock::new()).await
+    }
+
+    async fn with(mode: Mode, clock: ManualClock) -> Self {
         logs::install();
         let wire = Wire::new(clock.clone());
         let client = server::client(wire.clone().into_shared()).await;
@@ -72,8 +95,10 @@ impl Lab {
             records: own_tables.create(&direct, "records", &["id"]).await,
             payments: own_tables.create(&direct, "payments", &["id"]).await,
             accounts: own_tables.create(&direct, "accounts", &["id"]).await,
+            spreads_accounts: mode == Mode::Grouped,
         };
         Self {
+            mode,
             tables,
             wire,
             clock,
@@ -100,9 +125,14 @@ impl Lab {
 
     pub fn builder_on(&self, store: impl lambda_idempotency::store::Store) -> IdempotencyBuilder {
         let reports = Arc::clone(&self.reports);
-        Idempotency::builder(store)
+        let mut builder = Idempotency::builder(store);
+        if self.mode == Mode::Grouped {
+            // Without it each payment would commit alone.
+            builder = builder.key_attributes(&self.tables.payments, ["id"]);
+        }
+        builder
             .consumer(CONSUMER)
-            .claim(claim())
+            .claim(self.mode.claim())
             .clock(self.clock.clone())
             .observer(move |report: &Report| {
                 reports.lock().unwrap().push(Reported {
@@ -182,6 +212,17 @@ impl Lab {
         batch: SqsBatch,
     ) -> Result<SqsBatchResponse, Error> {
         let deadline = self.clock.now() + Duration::from_secs(30);
+        self.process_until(deadline, service, batch).await
+    }
+
+    /// Processes a batch in an invocation that ends at this time.
+    pub async fn process_until<H: Handler<B>, B: Send + 'static>(
+        &self,
+        deadline: SystemTime,
+        service: &SqsService<H, B>,
+        batch: impl Into<SqsBatch>,
+    ) -> Result<SqsBatchResponse, Error> {
+        let service = self.mode.served(service.clone());
         service.process(batch, &context(deadline)).await
     }
 
@@ -251,10 +292,14 @@ impl Lab {
 
     /// What is in the account, 0 if there is none.
     pub async fn balance(&self, account: &str) -> u64 {
-        match self.item(&self.tables.accounts, account).await {
-            Some(item) => item["balance"].as_n().unwrap().parse().unwrap(),
-            None => 0,
-        }
+        let items = self.items(&self.tables.accounts).await;
+        let of_account = items.iter().filter(|item| {
+            let id = item["id"].as_s().unwrap();
+            id.split('/').next() == Some(account)
+        });
+        of_account
+            .map(|item| item["balance"].as_n().unwrap().parse::<u64>().unwrap())
+            .sum()
     }
 
     /// How many items a table has.

@@ -22,7 +22,7 @@ pub use events::{Record, batch, context};
 pub use hold::{HeldBank, Hold};
 pub use lab::{CONSUMER, KEY, Lab, Paid, Reported, Tables};
 pub use logs::{Logs, install as install_logs};
-pub use mode::{VARIABLE as CLAIM, claim};
+pub use mode::{COMMIT, Mode, Step, VARIABLE as CLAIM};
 pub use wire::{Fault, Wire};
 
 use aws_sdk_dynamodb::types::AttributeValue;

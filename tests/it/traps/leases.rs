@@ -1,11 +1,14 @@
-//! How long a claim holds, and who may end it.
+//! How long a claim holds, and who may end it: for what comes meanwhile, in every mode.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use lambda_idempotency::{Clock as _, HandlerError, Idempotency, Message, SqsBatch, Transaction};
+use lambda_idempotency::{
+    Claim, Clock as _, HandlerError, Idempotency, IdempotencyBuilder, Message, SqsBatch,
+    Transaction,
+};
 use lambda_runtime::LambdaEvent;
 use tower::Service as _;
 
@@ -18,10 +21,11 @@ fn payment() -> SqsBatch {
 }
 
 /// Delivers the payment with this time left and drops the invocation in the middle of its handler,
-/// as a time-out does.
-async fn cut_off(lab: &Lab, idempotency: &Idempotency, time: Duration) {
+/// as a time-out does, when it has claimed its key.
+async fn cut_off(lab: &Lab, builder: IdempotencyBuilder, time: Duration) {
     let hold = Hold::default();
     let tables = lab.tables.clone();
+    let idempotency = builder.claim(Claim::First).build().unwrap();
     let service = idempotency.sqs(HeldBank {
         tables,
         hold: hold.clone(),
@@ -52,7 +56,7 @@ fn claimed_until(lab: &Lab) -> u64 {
 async fn t01_a_key_whose_attempt_was_cut_off_is_free_once_the_deadline_has_passed() {
     let lab = Lab::new().await;
     let idempotency = lab.idempotency();
-    cut_off(&lab, &idempotency, Duration::from_secs(1)).await;
+    cut_off(&lab, lab.builder(), Duration::from_secs(1)).await;
 
     lab.clock.advance(Duration::from_millis(900));
     assert_eq!(deliver(&lab, &idempotency).await, ["m-1 in_progress"]);
@@ -70,7 +74,7 @@ async fn t02_a_deadline_that_is_past_claims_nothing_and_the_next_delivery_runs()
     let service = idempotency.sqs(Bank(lab.tables.clone()));
     let now = lab.clock.now();
     for deadline in [now, now - Duration::from_millis(5)] {
-        let response = service.process(payment(), &context(deadline)).await;
+        let response = lab.process_until(deadline, &service, payment()).await;
         assert_eq!(
             serde_json::to_string(&response.unwrap()).unwrap(),
             r#"{"batchItemFailures":[{"itemIdentifier":"m-1"}]}"#
@@ -85,7 +89,7 @@ async fn t02_a_deadline_that_is_past_claims_nothing_and_the_next_delivery_runs()
 
 #[tokio::test]
 async fn t02_a_deadline_of_nothing_at_all_still_makes_a_lease_that_ends() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_first().await;
     let idempotency = lab
         .builder()
         .default_time(Duration::from_secs(7))
@@ -102,8 +106,9 @@ async fn t02_a_deadline_of_nothing_at_all_still_makes_a_lease_that_ends() {
 async fn t03_a_lease_that_was_set_longer_holds_beyond_the_deadline() {
     let lab = Lab::new().await;
     let minute = Duration::from_secs(60);
-    let idempotency = lab.builder().lease_at_least(minute).build().unwrap();
-    cut_off(&lab, &idempotency, Duration::from_secs(1)).await;
+    let longer = lab.builder().lease_at_least(minute);
+    cut_off(&lab, longer, Duration::from_secs(1)).await;
+    let idempotency = lab.idempotency();
 
     lab.clock.advance(Duration::from_secs(2));
     assert_eq!(deliver(&lab, &idempotency).await, ["m-1 in_progress"]);
@@ -119,11 +124,13 @@ async fn t04_a_refused_duplicate_leaves_the_owner_s_claim_alone() {
     let lab = Lab::new().await;
     let idempotency = lab.idempotency();
     let hold = Hold::default();
-    let owner = idempotency.sqs(HeldBank {
+    let owner = lab.builder().claim(Claim::First).build().unwrap();
+    let owner = owner.sqs(HeldBank {
         tables: lab.tables.clone(),
         hold: hold.clone(),
     });
-    let running = lab.process(&owner, payment());
+    let context = context(lab.clock.now() + Duration::from_secs(30));
+    let running = owner.process(payment(), &context);
     let meanwhile = async {
         hold.reached().await;
         let held = lab.record("m-1").await.unwrap();
@@ -164,7 +171,7 @@ async fn t05_a_claim_without_a_lease_is_held_until_its_record_expires() {
 
 #[tokio::test]
 async fn t26_the_lease_is_the_invocation_s_deadline_with_no_step_of_the_user_s() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_first().await;
     let mut service = lab.idempotency().sqs(Bank(lab.tables.clone()));
     let deadline = lab.clock.now() + Duration::from_millis(12_345);
     let event = LambdaEvent::new(payment(), context(deadline));
@@ -181,8 +188,7 @@ struct Skewed {
     both: Vec<String>,
 }
 
-async fn with_a_second_clock(by_seconds: i64) -> Skewed {
-    let lab = Lab::new().await;
+async fn with_a_second_clock(lab: Lab, by_seconds: i64) -> Skewed {
     let runs = Arc::new(AtomicU32::new(0));
     let hold = Hold::default();
     let handler = |hold: Option<Hold>| {
@@ -224,7 +230,7 @@ async fn with_a_second_clock(by_seconds: i64) -> Skewed {
 
 #[tokio::test]
 async fn t46_a_worker_whose_clock_is_ahead_takes_over_and_still_one_attempt_commits() {
-    let skewed = with_a_second_clock(30).await;
+    let skewed = with_a_second_clock(Lab::new().await, 30).await;
     // Its clock says that the lease has ended: it runs, and the first one's commit is refused.
     assert_eq!(skewed.second, ["m-1 completed"]);
     assert_eq!(skewed.both, ["m-1 duplicate"]);
@@ -235,7 +241,7 @@ async fn t46_a_worker_whose_clock_is_ahead_takes_over_and_still_one_attempt_comm
 
 #[tokio::test]
 async fn t46_a_worker_whose_clock_is_behind_waits_and_one_attempt_commits() {
-    let skewed = with_a_second_clock(-30).await;
+    let skewed = with_a_second_clock(Lab::claiming_first().await, -30).await;
     assert_eq!(skewed.second, ["m-1 in_progress"]);
     assert_eq!(skewed.both, ["m-1 completed"]);
     assert_eq!(skewed.runs.load(Ordering::Relaxed), 1);
@@ -244,7 +250,7 @@ async fn t46_a_worker_whose_clock_is_behind_waits_and_one_attempt_commits() {
 
 #[tokio::test]
 async fn t46_a_claim_carries_a_token_and_the_completed_record_keeps_it() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_first().await;
     let idempotency = lab.idempotency();
     deliver(&lab, &idempotency).await;
     let sent = lab.wire.take_sent();
