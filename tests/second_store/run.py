@@ -45,16 +45,7 @@ def run(endpoint: str, gaps: dict[str, str], tests: list[str]) -> int:
     print(f"tests/it on {endpoint}", flush=True)
     os.environ["AWS_ENDPOINT_URL_DYNAMODB"] = endpoint
     skipped = [option for gap in gaps for option in ("--skip", gap)]
-    # What is said of each test is for the eye; the counts are read from a copy of it.
-    passed, failed = 0, 0
-    with subprocess.Popen(
-        cargo_test(*skipped, *tests), stdout=subprocess.PIPE, text=True
-    ) as running:
-        for line in running.stdout:
-            print(line, end="", flush=True)
-            if counts := COUNTS.match(line):
-                passed, failed = map(int, counts.groups())
-    is_good = running.returncode == 0 and passed > 0
+    passed, failed, is_good = run_tests(cargo_test(*skipped, *tests))
 
     shown = {}
     if not tests and gaps:
@@ -75,6 +66,24 @@ def run(endpoint: str, gaps: dict[str, str], tests: list[str]) -> int:
         f"{len(left)} tables left"
     )
     return 0 if is_good else 1
+
+
+def run_tests(command: list[str]) -> tuple[int, int, bool]:
+    """How many passed and failed, and whether all is well. What is said of each is shown."""
+    passed, failed = 0, 0
+    # A group of its own, with the tests that cargo starts, so that all of it can be ended.
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
+        try:
+            for line in running.stdout:
+                print(line, end="", flush=True)
+                if counts := COUNTS.match(line):
+                    passed, failed = map(int, counts.groups())
+        except BaseException:
+            os.killpg(running.pid, signal.SIGTERM)
+            raise
+    return passed, failed, running.returncode == 0 and passed > 0
 
 
 def run_gaps(gaps: dict[str, str]) -> dict[str, bool]:
@@ -102,8 +111,8 @@ def tables_left(endpoint: str) -> list[str]:
     pages = client.get_paginator("list_tables").paginate()
     names = [name for page in pages for name in page["TableNames"] if name.startswith(PREFIX)]
     # DynamoDB names a table until it is gone.
-    status = lambda name: client.describe_table(TableName=name)["Table"]["TableStatus"]
-    return [name for name in names if status(name) != "DELETING"]
+    described = (client.describe_table(TableName=name)["Table"] for name in names)
+    return [table["TableName"] for table in described if table["TableStatus"] != "DELETING"]
 
 
 def read_gaps() -> dict[str, str]:

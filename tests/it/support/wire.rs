@@ -12,6 +12,7 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::byte_stream::ByteStream;
 use lambda_idempotency::Clock as _;
 use serde_json::{Value, json};
 
@@ -302,7 +303,7 @@ impl HttpConnector for Connector {
             let send = async |request| {
                 let _asked = Asked::new(&wire.state);
                 match wire.conflicts.begin(&sent.operation, &sent.body) {
-                    Ok(_under_way) => inner.call(request).await,
+                    Ok(_under_way) => whole(inner.call(request).await?).await,
                     Err(refusal) => Ok(response(400, &refusal)),
                 }
             };
@@ -346,6 +347,15 @@ impl HttpConnector for Connector {
             }
         })
     }
+}
+
+/// The answer once its body is there too.
+async fn whole(answer: HttpResponse) -> Result<HttpResponse, ConnectorError> {
+    let mut answer = answer;
+    let body = ByteStream::new(answer.take_body()).collect().await;
+    let body = body.map_err(|error| ConnectorError::io(error.into()))?;
+    *answer.body_mut() = SdkBody::from(body.into_bytes());
+    Ok(answer)
 }
 
 fn broken(kind: std::io::ErrorKind) -> ConnectorError {
