@@ -344,7 +344,8 @@ async fn a_late_copy_of_a_group_is_not_forgotten_when_its_messages_are_refused()
             lab.wire.next(COMMIT, refusal);
         }
         let messages = || batch(all.iter().map(|id| own(id)));
-        assert_eq!(lab.failures(&bank(&lab), messages()).await, all);
+        let service = bank_on(&lab, lab.store().attempts(2));
+        assert_eq!(lab.failures(&service, messages()).await, all);
         assert_eq!(lab.wire.unused_faults(), 0);
         for report in lab.take_reports() {
             let told = report.error.unwrap();
