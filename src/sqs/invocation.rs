@@ -32,7 +32,6 @@ impl Invocation {
         }
     }
 
-    /// Notes a message that is not acknowledged.
     /// Commits that go together take their keys in the transaction that they share.
     pub(super) fn claim(&self, configured: Claim) -> Claim {
         match self.groups {
@@ -41,6 +40,7 @@ impl Invocation {
         }
     }
 
+    /// Notes a message that is not acknowledged.
     pub(super) fn report(&self, position: usize, message_id: Option<String>) {
         self.unfinished
             .lock()

@@ -235,9 +235,12 @@ async fn a_late_copy_is_not_forgotten_when_the_next_try_is_refused_and_there_is_
         Fault::cancelled(&["ConditionalCheckFailed", "None", "None"]),
     ] {
         let lab = Lab::claiming_at_commit().await;
+        // The SDK would make a second attempt itself, and tell of that one only.
+        let store = lab.store().attempts(2);
+        let idempotency = lab.builder_on(store).build().unwrap();
         lab.wire.next(COMMIT, Fault::Late);
         lab.wire.next(COMMIT, refusal.clone());
-        let error = lab.pay(&lab.idempotency()).await.unwrap_err();
+        let error = lab.pay(&idempotency).await.unwrap_err();
         assert!(error.is_unknown(), "{refusal:?}: {error:?}");
         assert_eq!(lab.wire.take_operations(), [COMMIT, COMMIT, "GetItem"]);
         assert_nothing_applied(&lab).await;
@@ -247,6 +250,22 @@ async fn a_late_copy_is_not_forgotten_when_the_next_try_is_refused_and_there_is_
         assert_eq!(again, Done::Duplicate(Some("paid".to_owned())));
         assert_applied_once(&lab).await;
     }
+}
+
+#[tokio::test]
+async fn a_late_copy_of_a_record_without_writes_is_not_forgotten_either() {
+    let lab = Lab::claiming_at_commit().await;
+    let store = lab.store().attempts(2);
+    let idempotency = lab.builder_on(store).build().unwrap();
+    lab.wire.next("PutItem", Fault::Late);
+    lab.wire
+        .next("PutItem", Fault::code("AccessDeniedException"));
+    let nothing = async || Ok(Transaction::new().returning("done".to_owned()));
+    let error = lab.run(&idempotency, &(), nothing).await.unwrap_err();
+    assert!(error.is_unknown(), "{error:?}");
+    assert_eq!(lab.wire.deliver_late().await, [200]);
+    let again = lab.run(&idempotency, &(), nothing).await.unwrap();
+    assert_eq!(again, Done::Duplicate(Some("done".to_owned())));
 }
 
 #[tokio::test]

@@ -556,7 +556,7 @@ async fn a_version_guard_of_one_s_own_supersedes_and_another_condition_beside_it
 
 #[tokio::test]
 async fn the_sdk_s_own_second_try_shares_the_client_token() {
-    let lab = Lab::new().await;
+    let lab = Lab::claiming_first().await;
     let store = lab.store().attempts(2);
     let idempotency = lab.builder_on(store).build().unwrap();
     lab.wire.next(COMMIT, Fault::LostReply);

@@ -4,24 +4,32 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::ConditionCheck;
 use lambda_idempotency::{
-    HandlerError, Idempotency, Key, Message, Outcome, SqsService, Transaction,
+    DynamoDbStore, HandlerError, Idempotency, Key, Message, Outcome, SqsService, Transaction,
 };
 use serde_json::json;
 
 use crate::support::{COMMIT, Fault, Lab, Payment, Record, Tables, batch, pay, text};
 
-const LINGER: Duration = Duration::from_millis(20);
+pub const LINGER: Duration = Duration::from_millis(20);
 
 /// Accounts can't be told from payments by their key: both are declared.
-fn idempotency(lab: &Lab) -> Idempotency {
-    lab.builder()
+pub fn idempotency(lab: &Lab) -> Idempotency {
+    idempotency_on(lab, lab.store())
+}
+
+fn idempotency_on(lab: &Lab, store: DynamoDbStore) -> Idempotency {
+    lab.builder_on(store)
         .key_attributes(&lab.tables.payments, ["id"])
         .build()
         .unwrap()
 }
 
-fn bank(lab: &Lab) -> SqsService<crate::support::Bank, Payment> {
-    idempotency(lab)
+pub fn bank(lab: &Lab) -> SqsService<crate::support::Bank, Payment> {
+    bank_on(lab, lab.store())
+}
+
+pub fn bank_on(lab: &Lab, store: DynamoDbStore) -> SqsService<crate::support::Bank, Payment> {
+    idempotency_on(lab, store)
         .sqs(crate::support::Bank(lab.tables.clone()))
         .key(Key::body("/id").unwrap())
         .fingerprint_body()
@@ -29,7 +37,7 @@ fn bank(lab: &Lab) -> SqsService<crate::support::Bank, Payment> {
 }
 
 /// A payment of 10 by message and payment `id` into its own account.
-fn own(id: &str) -> Record {
+pub fn own(id: &str) -> Record {
     into(id, &format!("account-{id}"))
 }
 
@@ -37,11 +45,11 @@ fn into(id: &str, account: &str) -> Record {
     Record::new(id, json!({ "id": id, "account": account, "amount": 10 }))
 }
 
-fn ids(numbers: std::ops::Range<usize>) -> Vec<String> {
+pub fn ids(numbers: std::ops::Range<usize>) -> Vec<String> {
     numbers.map(|n| format!("p-{n}")).collect()
 }
 
-async fn assert_paid_once(lab: &Lab, ids: &[String]) {
+pub async fn assert_paid_once(lab: &Lab, ids: &[String]) {
     for id in ids {
         assert_eq!(lab.balance(&format!("account-{id}")).await, 10, "{id}");
         let record = lab.record(id).await.unwrap();
@@ -336,7 +344,8 @@ async fn a_late_copy_of_a_group_is_not_forgotten_when_its_messages_are_refused()
             lab.wire.next(COMMIT, refusal);
         }
         let messages = || batch(all.iter().map(|id| own(id)));
-        assert_eq!(lab.failures(&bank(&lab), messages()).await, all);
+        let service = bank_on(&lab, lab.store().attempts(2));
+        assert_eq!(lab.failures(&service, messages()).await, all);
         assert_eq!(lab.wire.unused_faults(), 0);
         for report in lab.take_reports() {
             let told = report.error.unwrap();

@@ -10,6 +10,7 @@ mod bad_input;
 mod claim;
 mod commit;
 mod fifo;
+mod group_faults;
 mod groups;
 mod keys;
 mod marker_apart;

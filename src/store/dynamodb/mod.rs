@@ -119,7 +119,8 @@ impl DynamoDbStore {
     }
 
     /// How many attempts the SDK makes at a request before the protocol decides what to do.
-    /// Default 2.
+    /// Default 2. Always 1 for the commits of [`Claim::AtCommit`](crate::Claim::AtCommit): the
+    /// protocol has to see what came of each.
     #[must_use]
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
