@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use serde::Deserializer as _;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize as _, Deserializer as _};
 use serde_json::value::RawValue;
 
 /// How deeply arrays and objects may be nested, as in `serde_json`.
@@ -88,23 +88,36 @@ pub(crate) fn find<'a>(
     text: &'a str,
     pointer: &Pointer,
 ) -> Result<Option<&'a RawValue>, serde_json::Error> {
-    let mut value: &RawValue = serde_json::from_str(text)?;
-    for token in &pointer.tokens {
-        let mut deserializer = serde_json::Deserializer::from_str(value.get());
-        let found = match value.get().as_bytes().first() {
-            Some(b'{') => deserializer.deserialize_map(MemberNamed(token))?,
-            Some(b'[') => match array_index(token) {
-                Some(index) => deserializer.deserialize_seq(ElementAt(index))?,
-                None => None,
-            },
-            _ => None,
-        };
+    let Some((first, others)) = pointer.tokens.split_first() else {
+        return serde_json::from_str(text).map(Some);
+    };
+    // The whole text is read here, so that what follows the value that is sought is JSON too.
+    let mut found = child(text, first)?;
+    for token in others {
         match found {
-            Some(inner) => value = inner,
-            None => return Ok(None),
+            Some(value) => found = child(value.get(), token)?,
+            None => break,
         }
     }
-    Ok(Some(value))
+    Ok(found)
+}
+
+/// The member or the element of the JSON `text` that `token` names.
+fn child<'a>(text: &'a str, token: &str) -> Result<Option<&'a RawValue>, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let found = match (
+        text.trim_ascii_start().as_bytes().first(),
+        array_index(token),
+    ) {
+        (Some(b'{'), _) => deserializer.deserialize_map(MemberNamed(token))?,
+        (Some(b'['), Some(index)) => deserializer.deserialize_seq(ElementAt(index))?,
+        _ => {
+            IgnoredAny::deserialize(&mut deserializer)?;
+            None
+        }
+    };
+    deserializer.end()?;
+    Ok(found)
 }
 
 /// Reads one raw value as a key would.

@@ -22,6 +22,12 @@ impl Run<'_> {
         mut expected: Option<Expected<'_>>,
     ) -> Result<Finish, Error> {
         let until = self.times.commit_until(self.now());
+        let until = match self.guard {
+            // Nothing but this is done yet, and a redelivery does it as well.
+            Guard::AtCommit { .. } => self.within(self.engine.retry_for, until),
+            // The handler may have called others, and would call them again.
+            Guard::ClaimFirst | Guard::None => until,
+        };
         let mut body = prepared;
         let mut stale = false;
         // Each body that is tried in turn goes under a client token of its own.

@@ -320,7 +320,11 @@ impl Engine {
         times: Times,
         so_far: &mut SentGroups,
     ) -> GroupAnswer {
-        let until = times.commit_until(self.clock.now());
+        let now = self.clock.now();
+        let until = times.commit_until(now);
+        let until = now
+            .checked_add(self.retry_for)
+            .map_or(until, |end| end.min(until));
         let mut backoff = Backoff::new();
         loop {
             let time = left(until, self.clock.now());

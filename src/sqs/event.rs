@@ -105,8 +105,8 @@ impl<'de> Visitor<'de> for EventVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<SqsBatch, A::Error> {
         let mut records = None;
-        while let Some(Name(name)) = fields.next_key()? {
-            if name == b"Records" {
+        while let Some(field) = fields.next_key()? {
+            if let Field::Records = field {
                 // Two lists would be two batches, one of which would be lost.
                 if records.is_some() {
                     return self.refuse();
@@ -229,17 +229,17 @@ impl<'de> Visitor<'de> for Fields<'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Self, A::Error> {
-        while let Some(Name(name)) = members.next_key()? {
+        while let Some(field) = members.next_key()? {
             let value: &RawValue = members.next_value()?;
-            let field = match name.as_slice() {
-                b"messageId" => &mut self.message_id,
-                b"receiptHandle" => &mut self.receipt_handle,
-                b"body" => &mut self.body,
-                b"attributes" => &mut self.attributes,
-                b"messageAttributes" => &mut self.message_attributes,
-                b"eventSource" | b"EventSource" => &mut self.event_source,
-                b"eventSourceARN" => &mut self.event_source_arn,
-                _ => continue,
+            let field = match field {
+                Field::MessageId => &mut self.message_id,
+                Field::ReceiptHandle => &mut self.receipt_handle,
+                Field::Body => &mut self.body,
+                Field::Attributes => &mut self.attributes,
+                Field::MessageAttributes => &mut self.message_attributes,
+                Field::EventSource => &mut self.event_source,
+                Field::EventSourceArn => &mut self.event_source_arn,
+                Field::Records | Field::Other => continue,
             };
             self.has_one_twice |= field.is_some();
             // `null` is as good as absent.
@@ -249,10 +249,21 @@ impl<'de> Visitor<'de> for Fields<'de> {
     }
 }
 
-/// A member's name as bytes: one that is not valid Unicode must not hide the others.
-struct Name(Vec<u8>);
+/// A member of an event or of a record, by its name. The name is compared as bytes: one that is not
+/// valid Unicode must not hide the others.
+enum Field {
+    Records,
+    MessageId,
+    ReceiptHandle,
+    Body,
+    Attributes,
+    MessageAttributes,
+    EventSource,
+    EventSourceArn,
+    Other,
+}
 
-impl<'de> Deserialize<'de> for Name {
+impl<'de> Deserialize<'de> for Field {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_bytes(NameVisitor)
     }
@@ -261,18 +272,28 @@ impl<'de> Deserialize<'de> for Name {
 struct NameVisitor;
 
 impl Visitor<'_> for NameVisitor {
-    type Value = Name;
+    type Value = Field;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a member's name")
     }
 
-    fn visit_bytes<E>(self, name: &[u8]) -> Result<Name, E> {
-        Ok(Name(name.to_owned()))
+    fn visit_bytes<E>(self, name: &[u8]) -> Result<Field, E> {
+        Ok(match name {
+            b"Records" => Field::Records,
+            b"messageId" => Field::MessageId,
+            b"receiptHandle" => Field::ReceiptHandle,
+            b"body" => Field::Body,
+            b"attributes" => Field::Attributes,
+            b"messageAttributes" => Field::MessageAttributes,
+            b"eventSource" | b"EventSource" => Field::EventSource,
+            b"eventSourceARN" => Field::EventSourceArn,
+            _ => Field::Other,
+        })
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<Name, E> {
-        Ok(Name(name.as_bytes().to_owned()))
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Field, E> {
+        self.visit_bytes(name.as_bytes())
     }
 }
 
@@ -333,23 +354,47 @@ impl ReadRecord {
 }
 
 fn string(value: &RawValue) -> Option<String> {
-    serde_json::from_str(value.get()).ok()
+    let json = value.get();
+    let text = json.strip_prefix('"')?.strip_suffix('"')?;
+    // Without an escape it stands for itself: the text around it was read as JSON.
+    if text.contains('\\') {
+        serde_json::from_str(json).ok()
+    } else {
+        Some(text.to_owned())
+    }
 }
 
 /// Members with text, or with numbers as text: some emulators and replays write them so. Members
 /// of other kinds count as absent.
 fn strings(value: &RawValue) -> Option<BTreeMap<String, String>> {
-    let members: BTreeMap<String, &RawValue> = serde_json::from_str(value.get()).ok()?;
-    let text = |value: &RawValue| match value.get().as_bytes().first() {
-        Some(b'0'..=b'9' | b'-') => Some(value.get().to_owned()),
-        _ => string(value),
-    };
-    Some(
-        members
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, text(value)?)))
-            .collect(),
-    )
+    let mut json = serde_json::Deserializer::from_str(value.get());
+    json.deserialize_map(Strings).ok()
+}
+
+struct Strings;
+
+impl<'de> Visitor<'de> for Strings {
+    type Value = BTreeMap<String, String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let mut strings = BTreeMap::new();
+        while let Some((name, value)) = members.next_entry::<String, &RawValue>()? {
+            let text = match value.get().as_bytes().first() {
+                Some(b'0'..=b'9' | b'-') => Some(value.get().to_owned()),
+                _ => string(value),
+            };
+            // The last one of a name counts, also where it counts as absent.
+            match text {
+                Some(text) => strings.insert(name, text),
+                None => strings.remove(&name),
+            };
+        }
+        Ok(strings)
+    }
 }
 
 fn message_attributes(value: &RawValue) -> Option<BTreeMap<String, Attribute>> {
