@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 
 use lambda_idempotency::Report;
 use lambda_idempotency::store::{
-    ClaimAnswer, CommitAnswer, CompletionCondition, FencingToken, Seen, Status,
+    ClaimAnswer, ClaimRequest, CommitAnswer, CompletionCondition, FencingToken, Seen, Status,
 };
 
 use crate::memory::{Answer, Request};
-use crate::world::World;
+use crate::world::{MILLI, MINUTE, World};
 
 /// Who sends a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct Conduct {
     /// The records whose first message of this invocation has ended.
     ended: HashSet<(u64, String)>,
     stalled: HashSet<u64>,
+    /// What the invocations were told of their end: milliseconds since the epoch, by their clocks.
+    deadlines: HashMap<u64, u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,7 +39,28 @@ enum Last {
     Closed,
 }
 
+/// An invocation starts, and is told when it ends.
+pub fn starts(world: &mut World, from: Sender, deadline: u64) {
+    world.conduct.deadlines.insert(from.invocation, deadline);
+}
+
+/// A claim holds until the invocation ends, and for as long as is asked for.
+fn holds_long_enough(world: &mut World, from: Sender, claim: &ClaimRequest) {
+    let deadline = world.conduct.deadlines[&from.invocation];
+    // One that is further ahead is not believed.
+    let is_believed = deadline <= claim.now.millis + 16 * MINUTE / MILLI;
+    let lasting = claim.now.millis + world.setup.lease_at_least / MILLI;
+    let lease = claim.lease.as_millis();
+    if lease < lasting || (is_believed && lease < deadline) {
+        let record_id = &claim.record_id;
+        world.violate(|| format!("{record_id} is claimed for too short a time"));
+    }
+}
+
 pub fn sent(world: &mut World, from: Sender, request: &Request) {
+    if let Request::Claim(claim) = request {
+        holds_long_enough(world, from, claim);
+    }
     let conduct = &mut world.conduct;
     let last = match request {
         Request::Claim(claim) => {

@@ -33,6 +33,9 @@ pub fn latency(world: &mut World) -> u64 {
     world.rng.between(MILLI, 20 * MILLI)
 }
 
+/// The faults of an outage: nothing lands.
+pub const OUTAGES: [u64; 5] = [0, 1, 5, 6, 7];
+
 /// A time after which nobody waits any more; half of them are longer than a client token lives.
 fn late(world: &mut World) -> u64 {
     let longest = world
@@ -54,8 +57,9 @@ pub fn plan(world: &mut World, request: &Request) -> Plan {
     }
     let now = world.now;
     let mut outages = world.setup.outages.iter();
-    let is_out = outages.any(|(from, until)| (*from..*until).contains(&now));
-    if !is_out && !world.rng.percent(world.setup.request_faults) {
+    let outage = outages.find(|outage| outage.time.contains(&now));
+    let outage = outage.map(|outage| outage.fault);
+    if outage.is_none() && !world.rng.percent(world.setup.request_faults) {
         return plan;
     }
     let back = there + latency(world);
@@ -67,11 +71,7 @@ pub fn plan(world: &mut World, request: &Request) -> Plan {
     let coded = world
         .rng
         .pick(&[Failure::Conflict, Failure::Throttled, Failure::Rejected]);
-    let fault = if is_out {
-        world.rng.pick(&[0, 1, 5, 6, 7])
-    } else {
-        world.rng.below(14)
-    };
+    let fault = outage.unwrap_or_else(|| world.rng.below(14));
     plan.fault = Some(match fault {
         0 => {
             plan.landings.clear();

@@ -91,10 +91,13 @@ fn start(shared: &Shared, by: Sender, order: &Order) -> (Act, Guard) {
         told => world.counts.add("faults of handlers", told),
     }
     if world.is_recorded() {
-        let token = token.map(|token| world.name(token.as_str()));
+        let held = match token {
+            Some(token) => format!("held by {}", world.name(token.as_str())),
+            None => "not held".to_owned(),
+        };
         world.note(&worker(by.worker), || {
             let key = &order.key;
-            format!("handler of {key} {told}, run {run}; the key is held by {token:?}")
+            format!("handler of {key} {told}, run {run}; the key is {held}")
         });
     }
     let guard = Guard {

@@ -137,8 +137,11 @@ fn recorded(world: &mut World, record: &Record) -> String {
 fn lease(lease: Option<Lease>) -> String {
     match lease {
         Some(lease) => {
-            let millis = lease.as_millis().saturating_sub(START * 1_000);
-            format!(" until {}.{:03}", millis / 1_000, millis % 1_000)
+            let start = i64::try_from(START * 1_000).unwrap();
+            let millis = i64::try_from(lease.as_millis()).unwrap() - start;
+            let sign = if millis < 0 { "-" } else { "" };
+            let millis = millis.unsigned_abs();
+            format!(" until {sign}{}.{:03}", millis / 1_000, millis % 1_000)
         }
         None => String::new(),
     }

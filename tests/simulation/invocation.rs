@@ -8,7 +8,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, UNIX_EPOCH};
 
 use aws_lambda_events::sqs::SqsBatchResponse;
-use lambda_idempotency::{Error, Handler, Idempotency, Key, Message, Report, SqsBatch, SqsService};
+use lambda_idempotency::{
+    Error, Handler, Idempotency, Key, Message, Reason, Report, SqsBatch, SqsService,
+};
 
 use crate::clock::{SimClock, shown};
 use crate::conduct::{self, Sender};
@@ -82,6 +84,10 @@ impl Invocation {
                 .collect();
             format!("invocation {invocation} with {ids:?}, {mode:?}, clock off by {skew} us")
         });
+        let told = shown(deadline, if told_by_own_clock { skew } else { 0 });
+        let told = told.duration_since(UNIX_EPOCH).unwrap().as_millis();
+        let told = u64::try_from(told).unwrap();
+        conduct::starts(&mut world, from, told);
         drop(world);
 
         let reported = Arc::default();
@@ -103,14 +109,8 @@ impl Invocation {
             .observer(observer)
             .build()
             .unwrap();
-        let told = shown(deadline, if told_by_own_clock { skew } else { 0 });
         let mut context = lambda_runtime::Context::default();
-        context.deadline = told
-            .duration_since(UNIX_EPOCH)
-            .unwrap()
-            .as_millis()
-            .try_into()
-            .unwrap();
+        context.deadline = told;
         let handler_shared = shared.clone();
         let tables = lock(shared).tables.clone();
         let future = if setup.stores_results {
@@ -237,13 +237,11 @@ fn observer(
         reported.lock().unwrap().push((position, is_acknowledged));
         let mut world = lock(&shared);
         world.note(&named(from.worker), || {
-            let (id, outcome) = (report.message_id.as_deref(), report.outcome);
-            let error = report.error.as_ref().map(|error| format!("{error:#}"));
-            format!(
-                "{id:?} is {outcome} {:?} {}",
-                report.reason,
-                error.unwrap_or_default()
-            )
+            let id = report.message_id.as_deref().unwrap_or("one without an id");
+            let reason = report.reason.map_or("", Reason::as_str);
+            let error = report.error.as_ref();
+            let error = error.map_or_else(String::new, |error| format!("{error:#}"));
+            format!("{id} is {} {reason}  {error}", report.outcome)
         });
         conduct::reported(&mut world, from, report);
         oracle::reported(&mut world, from, messages[position], in_peace, report);

@@ -146,8 +146,8 @@ impl Pair {
         match self.rng.below(10) {
             0..=2 => {
                 let now = self.moment();
-                let lease = Lease::until_millis(now.millis + self.rng.below(20_000));
-                let expiration = now.seconds + self.rng.below(40);
+                let lease = Lease::until_millis(now.millis + 500 * self.rng.below(20));
+                let expiration = now.seconds + self.rng.below(20);
                 let mut claim = ClaimRequest::new(record_id, token, lease, expiration, now);
                 claim.fingerprint = self.fingerprint();
                 Request::Claim(claim)
@@ -186,7 +186,7 @@ impl Pair {
             true => CompletionCondition::Held,
             false => CompletionCondition::Free { now },
         };
-        let expiration = now.seconds + self.rng.below(40);
+        let expiration = now.seconds + self.rng.below(20);
         let mut completion = Completion::new(record_id, token, expiration, condition);
         if self.rng.percent(50) {
             completion.data = Some(format!("\"{}\"", self.rng.below(9)));
@@ -195,9 +195,9 @@ impl Pair {
         Some(completion)
     }
 
-    /// Near to one another, so that leases and records do end.
+    /// Near to one another, so that leases and records do end; and few, so that some end just now.
     fn moment(&mut self) -> Moment {
-        let millis = START * 1_000 + self.rng.below(60_000);
+        let millis = START * 1_000 + 500 * self.rng.below(40);
         Moment {
             seconds: millis / 1_000,
             millis,

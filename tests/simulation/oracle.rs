@@ -13,7 +13,7 @@ use crate::clock::START;
 use crate::conduct::{self, Sender};
 use crate::expressions::number;
 use crate::fingerprint;
-use crate::memory::{Answer, Request};
+use crate::memory::Request;
 use crate::order::{Order, Work};
 use crate::setup::Modes;
 use crate::world::{MILLI, World};
@@ -65,12 +65,7 @@ pub fn contradicts(world: &World, order: &Order) -> bool {
         && stored.is_some_and(|stored| *stored != fingerprint::of(&order.payload))
 }
 
-pub fn after_landing(
-    world: &mut World,
-    request: &Request,
-    answer: &Answer,
-    before: &[(String, Option<Record>)],
-) {
+pub fn after_landing(world: &mut World, request: &Request, before: &[(String, Option<Record>)]) {
     let mut keys: Vec<String> = Vec::new();
     for (record_id, before) in before {
         let after = world.memory.record(record_id).cloned();
@@ -110,8 +105,17 @@ pub fn after_landing(
     }
     for key in keys {
         if let Err(what) = effect(world, &key) {
-            world.violate(|| format!("{key}: {what} (after {answer:?})"));
+            world.violate(|| format!("{key}: {what}"));
         }
+    }
+}
+
+/// A record in the words of a violation: without tokens, which are other ones in each run.
+fn now(record: Option<&Record>) -> &'static str {
+    match record.map(|record| record.status) {
+        None => "is gone",
+        Some(Status::Completed) => "is completed by another",
+        Some(_) => "is held by another",
     }
 }
 
@@ -147,14 +151,14 @@ fn transition(
         };
     };
     if before.status == Status::Completed {
-        return Err(format!("it was completed, and became {after:?}"));
+        return Err(format!("it was completed, and {}", now(after)));
     }
     let is_holder = before.token.as_ref() == Some(token);
     match (is_holder, after) {
         (true, None) if matches!(request, Request::Release(_)) => Ok(()),
         (true, Some(after)) if after.token == before.token => Ok(()),
         (false, Some(_)) => taken_over(world, before, claims_at),
-        _ => Err(format!("{before:?} became {after:?} by {token:?}")),
+        _ => Err(format!("another attempt held it, and {}", now(after))),
     }
 }
 
@@ -186,7 +190,7 @@ fn effect(world: &World, key: &str) -> Result<(), String> {
     let Some(record) = record.filter(|record| record.status == Status::Completed) else {
         return match count {
             0 => Ok(()),
-            _ => Err(format!("applied, and its record is {record:?}")),
+            _ => Err("applied, and its record is not completed".to_owned()),
         };
     };
     let orders = world.queue.messages.iter().map(|message| &message.order);

@@ -30,7 +30,8 @@ pub fn may_come(world: &mut World, request: &Request, answer: &Answer) {
     }
     let soon = world.rng.pick(&[20 * MILLI, 200 * MILLI, 5 * SECOND]);
     let comes = world.rng.between(MILLI, soon);
-    let stays = world.rng.between(MILLI, MINUTE);
+    let longest = world.rng.pick(&[200 * MILLI, MINUTE]);
+    let stays = world.rng.between(MILLI, longest);
     let number = world.rng.next();
     let token = FencingToken::new(format!("rival-{number}"));
     let true_millis = START * 1_000 + (world.now + comes) / MILLI;

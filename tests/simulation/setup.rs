@@ -1,7 +1,10 @@
 //! What a seed sets up: how many workers and messages, which options, which faults how often.
 
+use std::ops::Range;
+
 use lambda_idempotency::Claim;
 
+use crate::faults::OUTAGES;
 use crate::rng::Rng;
 use crate::world::{MINUTE, SECOND};
 
@@ -12,6 +15,13 @@ pub enum Modes {
     AtCommit,
     /// Each invocation one of the two, on the same keys.
     Mixed,
+}
+
+#[derive(Clone, Debug)]
+pub struct Outage {
+    pub time: Range<u64>,
+    /// The number of the fault that every request meets.
+    pub fault: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -46,7 +56,7 @@ pub struct Setup {
     /// In percent of the claims: another process takes the key at once. Only with clocks that differ.
     pub rivals: u64,
     /// While these last, every request fails.
-    pub outages: Vec<(u64, u64)>,
+    pub outages: Vec<Outage>,
     /// In percent of the runs of the handler.
     pub handler_faults: u64,
     /// In percent of the invocations.
@@ -69,7 +79,10 @@ impl Setup {
         let outages = (0..rng.pick(&[0, 0, 1, 2]))
             .map(|_| {
                 let start = rng.below(faults_end);
-                (start, start + rng.between(SECOND, MINUTE))
+                Outage {
+                    time: start..start + rng.between(SECOND, MINUTE),
+                    fault: rng.pick(&OUTAGES),
+                }
             })
             .collect();
         Self {

@@ -162,7 +162,7 @@ impl Landing {
         let now = world.since_start();
         let answer = world.memory.apply(request, now);
         history::landed(world, self.from, request, &answer, self.is_copy);
-        oracle::after_landing(world, request, &answer, &before);
+        oracle::after_landing(world, request, &before);
         conduct::landed(world, self.from, request, &answer);
         rival::may_come(world, request, &answer);
         if let Some(slot) = self.answer_to {
