@@ -4,22 +4,25 @@
 //! and again between two healthy ones, which must be done whatever they have beside them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use lambda_idempotency::store::Status;
 use lambda_idempotency::{
-    Clock as _, HandlerError, Message, Outcome, Reason, SqsBatch, Transaction,
+    Claim, Clock as _, HandlerError, Message, Outcome, Reason, SqsBatch, Transaction,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::support::{
-    ManualClock, Memory, QUEUE, TIME, Tells, Told, batch_of, block_on, context, is_foreign,
-    response_ids,
+    ManualClock, Memory, QUEUE, TIME, Tells, Told, batch_of, block_on, context, draws_of,
+    is_foreign, response_ids,
 };
 
 /// Enough to have every kind of neighbour; more only takes longer.
 const MOST_RECORDS: usize = 40;
+
+const LINGER: Duration = Duration::from_millis(20);
 
 /// Ids that no input comes to have by chance.
 const HEALTHY: [&str; 2] = ["healthy-2f1c9d7e5b", "healthy-8a3e6f4d0c"];
@@ -38,7 +41,7 @@ pub fn event(data: &[u8]) {
             let value: Result<Value, _> = serde_json::from_slice(data);
             let records = value.ok().map(|value| value["Records"].clone());
             assert!(records.is_none_or(|records| records.is_array()));
-            check(batch, None);
+            check(data, batch, None);
         }
         return;
     };
@@ -48,12 +51,12 @@ pub fn event(data: &[u8]) {
         return;
     }
     let records: Vec<&str> = records.iter().map(|record| record.get()).collect();
-    check(batch, Some(&records));
+    check(data, batch, Some(&records));
     let healthy = HEALTHY.map(healthy);
     let mut among = vec![healthy[0].as_str()];
     among.extend(&records);
     among.push(&healthy[1]);
-    let told = check(batch_of(&among), Some(&among));
+    let told = check(data, batch_of(&among), Some(&among));
     healthy_are_done(&told);
 }
 
@@ -94,18 +97,31 @@ fn healthy_are_done(told: &[Told]) {
     }
 }
 
-/// Processes a batch and compares what was told, what is stored and what is reported with one
+/// Processes a batch, in one of the ways to commit, and compares what was told, what is stored and what is reported with one
 /// another, and with the records where they can be read.
-fn check(batch: SqsBatch, records: Option<&[&str]>) -> Vec<Told> {
+fn check(data: &[u8], batch: SqsBatch, records: Option<&[&str]>) -> Vec<Told> {
     let (clock, tells, memory) = (ManualClock::new(), Tells::default(), Memory::default());
-    let idempotency = tells.builder(memory.clone(), &clock).build().unwrap();
-    let service = idempotency.sqs(|message: Message<Box<RawValue>>| async move {
+    let way = draws_of(data).u8(..3);
+    let idempotency = tells
+        .builder(memory.clone(), &clock)
+        .key_attributes("effects", ["id"])
+        .claim(if way == 1 {
+            Claim::AtCommit
+        } else {
+            Claim::First
+        })
+        .build()
+        .unwrap();
+    let mut service = idempotency.sqs(|message: Message<Box<RawValue>>| async move {
         if message.body.get().contains("fail") {
             return Err(HandlerError::from("as the body wants it"));
         }
         let effect = json!({ "id": message.downstream_key("effect") });
         Ok(Transaction::new().put("effects", effect).returning(1))
     });
+    if way == 2 {
+        service = service.group_commits(LINGER);
+    }
     let messages = batch.len();
     let answer = block_on(service.process(batch, &context(clock.now(), TIME)));
     if let Err(error) = &answer {

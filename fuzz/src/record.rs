@@ -9,7 +9,10 @@
 //! ```
 //!
 //! A status and a body; a line without a status has 400; `reset` breaks the connection. `$TOKEN` and
-//! `$FINGERPRINT` stand for those of the claim. Requests beyond the last line succeed.
+//! `$FINGERPRINT` stand for those of the attempt. Requests beyond the last line succeed.
+//!
+//! The first line may say how messages are committed, by some of `at_commit`, `group`, `again` (they
+//! were received before) and `no_writes`.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,14 +20,12 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::{AsyncSleep, BehaviorVersion, Region, Sleep};
 use lambda_idempotency::{
-    Clock as _, DynamoDbStore, HandlerError, Message, Outcome, Reason, Transaction,
+    Claim, Clock as _, DynamoDbStore, HandlerError, Message, Outcome, Reason, Transaction,
 };
 use serde_json::{Value, json};
 
-use crate::support::wire::{Answer, Sent, Wire};
-use crate::support::{
-    CONSUMER, ManualClock, Tells, Told, batch_of, block_on, context, response_ids,
-};
+use crate::support::wire::{Answer, Kind, Sent, Touch, Wire};
+use crate::support::{ManualClock, Tells, Told, batch_of, block_on, context, response_ids};
 
 const RECORDS: &str = "records";
 const EFFECTS: &str = "effects";
@@ -35,6 +36,8 @@ const HEALTHY: &str = "healthy";
 
 /// Little, so that few requests fit into it.
 const TIME: Duration = Duration::from_secs(4);
+
+const LINGER: Duration = Duration::from_millis(20);
 
 /// More than any answers lead to in that time.
 const MOST_REQUESTS: usize = 40;
@@ -49,9 +52,19 @@ pub fn record(data: &[u8]) {
     let clock = ManualClock::new();
     let tells = Tells::default();
     let (store, wire) = STORE.with(Clone::clone);
-    wire.answer_for(BAD, answers(data));
-    let idempotency = tells.builder(store, &clock).build().unwrap();
-    let service = idempotency
+    let (way, lines) = Way::read(data);
+    wire.answer_for(BAD, answers(lines));
+    let idempotency = tells
+        .builder(store, &clock)
+        .key_attributes(EFFECTS, ["id"])
+        .claim(if way.at_commit {
+            Claim::AtCommit
+        } else {
+            Claim::First
+        })
+        .build()
+        .unwrap();
+    let mut service = idempotency
         .sqs(|message: Message<u32>| async move {
             let effect = json!({ "id": message.delivery().message_id() });
             let transaction = Transaction::new();
@@ -61,9 +74,10 @@ pub fn record(data: &[u8]) {
             })
         })
         .fingerprint_body();
-    // How the record is completed differs: with writes in a transaction, without by an update.
-    let body = i32::from(!data.ends_with(b"\n"));
-    let records = [BAD, HEALTHY].map(|id| format!(r#"{{"messageId":"{id}","body":"{body}"}}"#));
+    if way.group {
+        service = service.group_commits(LINGER);
+    }
+    let records = [BAD, HEALTHY].map(|id| way.record(id));
     let batch = batch_of(&records.each_ref().map(String::as_str));
     let answer = block_on(service.process(batch, &context(clock.now(), TIME)));
     let told = tells.take(2);
@@ -71,12 +85,56 @@ pub fn record(data: &[u8]) {
     let undone: Vec<String> = undone.filter_map(|told| told.message_id.clone()).collect();
     assert_eq!(response_ids(&answer.unwrap()), undone);
     let sent = wire.take_sent();
-    only_its_own_record(&sent);
-    done_only_if_it_was_said(&told[0], &sent);
-    if told[1].outcome != Outcome::Completed {
-        // Trying again takes the time of all.
+    assert!(sent.len() <= MOST_REQUESTS, "{} requests", sent.len());
+    let counted: u32 = told.iter().map(|told| told.requests).sum();
+    assert_eq!(counted as usize, sent.len());
+    for told in &told {
+        only_its_own_record(told, &sent);
+        done_only_if_it_was_said(told, &sent);
+    }
+    // Trying again takes the time of all, and what they share a transaction with may be theirs.
+    if told[1].outcome != Outcome::Completed && !way.group {
         assert_eq!(told[1].reason, Some(Reason::Deadline), "{told:?}");
         assert!(told[0].requests > 6, "{told:?}");
+    }
+}
+
+/// How the messages are committed.
+#[derive(Default)]
+struct Way {
+    at_commit: bool,
+    group: bool,
+    /// They were received before.
+    again: bool,
+    /// The handler writes nothing, so that the record is completed without a transaction.
+    no_writes: bool,
+}
+
+impl Way {
+    /// From the first line, if it says so; and the other lines.
+    fn read(data: &[u8]) -> (Self, &[u8]) {
+        let end = data.iter().position(|byte| *byte == b'\n');
+        let (line, rest) = data.split_at(end.unwrap_or(data.len()));
+        let mut way = Self::default();
+        for word in line.split(|byte| *byte == b' ') {
+            match word {
+                b"at_commit" => way.at_commit = true,
+                b"group" => way.group = true,
+                b"again" => way.again = true,
+                b"no_writes" => way.no_writes = true,
+                _ => return (Self::default(), data),
+            }
+        }
+        (way, rest)
+    }
+
+    fn record(&self, id: &str) -> String {
+        json!({
+            "messageId": id,
+            "body": if self.no_writes { "0" } else { "1" },
+            "attributes": { "ApproximateReceiveCount": if self.again { "2" } else { "1" } },
+        })
+        .to_string()
     }
 }
 
@@ -131,91 +189,84 @@ fn answers(data: &[u8]) -> VecDeque<Answer> {
         .collect()
 }
 
-/// Every request is for the record of its own message, under one token, and conditional.
-fn only_its_own_record(sent: &[Sent]) {
-    assert!(sent.len() <= MOST_REQUESTS, "{} requests", sent.len());
-    for id in [BAD, HEALTHY] {
-        let mut tokens: Vec<&str> = Vec::new();
-        for sent in sent.iter().filter(|sent| sent.message_id == id) {
-            let record_id = format!("{CONSUMER}#{id}");
-            let body = &sent.body;
-            let action = match sent.operation.as_str() {
-                "TransactWriteItems" => {
-                    let actions = body["TransactItems"].as_array().unwrap();
-                    assert_eq!(actions.len(), 2, "{body}");
-                    let put = &actions[1]["Put"];
-                    assert_eq!(put["TableName"], EFFECTS);
-                    assert_eq!(put["Item"]["id"]["S"], id);
-                    &actions[0]["Update"]
-                }
-                _ => body,
-            };
-            assert_eq!(action["TableName"], RECORDS);
-            let values = &action["ExpressionAttributeValues"];
-            let (key, token) = match sent.operation.as_str() {
-                "PutItem" => (&action["Item"], &action["Item"]["claim_token"]),
-                "GetItem" => (&action["Key"], &Value::Null),
-                _ => (&action["Key"], &values[":token"]),
-            };
-            assert_eq!(key["id"]["S"], record_id.as_str());
-            if sent.operation != "GetItem" {
-                assert!(action["ConditionExpression"].is_string());
-                tokens.push(token["S"].as_str().unwrap());
-            }
+/// Every request for the message is for its own record, under one token, conditional, and with its
+/// own writes.
+fn only_its_own_record(told: &Told, sent: &[Sent]) {
+    let id = told.message_id.as_deref().unwrap();
+    let mut tokens: Vec<&Value> = Vec::new();
+    for touch in sent.iter().flat_map(Sent::touches) {
+        assert!([BAD, HEALTHY].contains(&touch.message_id));
+        if touch.message_id != id {
+            continue;
         }
-        tokens.dedup();
-        assert!(tokens.len() <= 1, "{id}");
+        assert_eq!(touch.action["TableName"], RECORDS);
+        if touch.kind != Kind::Read {
+            assert!(touch.action["ConditionExpression"].is_string());
+            tokens.extend(Some(touch.token()).filter(|token| !token.is_null()));
+        }
+        for effect in touch.effects {
+            assert_eq!(effect["TableName"], EFFECTS);
+            assert_eq!(effect["Item"]["id"]["S"], id);
+        }
     }
+    tokens.dedup();
+    assert!(tokens.len() <= 1, "{tokens:?}");
 }
 
 /// It may be acknowledged only after a commit that succeeded, or after its record was seen completed,
 /// by this attempt or with the same payload.
 fn done_only_if_it_was_said(told: &Told, sent: &[Sent]) {
-    let sent: Vec<&Sent> = sent.iter().filter(|sent| sent.message_id == BAD).collect();
-    assert_eq!(told.requests as usize, sent.len());
-    let is_commit =
-        |sent: &Sent| matches!(sent.operation.as_str(), "TransactWriteItems" | "UpdateItem");
-    let committed = sent.iter().any(|sent| is_commit(sent) && sent.is_success());
-    let claim = &sent[0].body["Item"];
-    let (token, fingerprint) = (&claim["claim_token"], &claim["validation"]);
-    let is_done = |item: &Value| item["status"]["S"] == "COMPLETED";
-    let is_ours = |item: &Value| item["claim_token"] == *token;
-    let may_be_ours = |item: &Value| {
-        let validation = &item["validation"];
-        is_ours(item) || *validation == *fingerprint || validation["S"].is_null()
-    };
-    let seen: Vec<Value> = sent
+    let id = told.message_id.as_deref().unwrap();
+    let all: Vec<(&Sent, Touch<'_>)> = sent
         .iter()
-        .flat_map(|sent| sent.items())
-        .filter(is_done)
+        .flat_map(|sent| sent.touches().into_iter().map(move |touch| (sent, touch)))
         .collect();
+    // The bodies are equal, so each message knows the fingerprint of both.
+    let fingerprint = all
+        .iter()
+        .find_map(|(_, touch)| touch.fingerprint()["S"].as_str());
+    let own = || all.iter().filter(|(_, touch)| touch.message_id == id);
+    let commits = || own().filter(|(_, touch)| touch.kind == Kind::Complete);
+    let token = own().find_map(|(_, touch)| touch.token()["S"].as_str());
+    let seen = |status: &str| -> Vec<Value> {
+        let items = own().flat_map(|(sent, touch)| sent.items(touch));
+        items.filter(|item| item["status"]["S"] == status).collect()
+    };
+    let is_ours = |item: &Value| item["claim_token"]["S"].as_str() == token && token.is_some();
+    let done = seen("COMPLETED");
     match told.outcome {
         Outcome::Completed => {
-            assert!(committed || seen.iter().any(is_ours), "{told:?} {sent:?}");
+            let committed = commits().any(|(sent, _)| sent.is_success());
+            assert!(committed || done.iter().any(is_ours), "{told:?} {sent:?}");
         }
         Outcome::Duplicate => {
-            assert!(seen.iter().any(may_be_ours), "{told:?} {sent:?}");
+            let may_be_ours = |item: &&Value| match item["validation"]["S"].as_str() {
+                Some(stored) => is_ours(item) || fingerprint.is_none_or(|ours| ours == stored),
+                None => true,
+            };
             let data = |item: &Value| item["data"]["S"].as_str().map(str::to_owned);
+            let mut done = done.iter().filter(may_be_ours);
             assert!(
-                seen.iter().any(|item| data(item) == told.result),
+                done.any(|item| data(item) == told.result),
                 "{told:?} {sent:?}"
             );
         }
         // A success that can't be read is none.
-        _ => assert!(
-            !sent
-                .iter()
-                .any(|sent| is_commit(sent) && sent.is_plain_success()),
-            "{told:?} {sent:?}"
-        ),
+        _ => {
+            let committed = commits().any(|(sent, _)| sent.is_plain_success());
+            assert!(!committed, "{told:?} {sent:?}");
+        }
     }
-    // A commit is sent only for a claim that was granted, at once or by a try whose reply was lost.
-    if sent.iter().any(|sent| is_commit(sent)) {
-        let is_held = |item: &Value| item["status"]["S"] == "INPROGRESS" && is_ours(item);
-        let granted = |sent: &&Sent| {
-            let is_claim = matches!(sent.operation.as_str(), "PutItem" | "GetItem");
-            is_claim && (sent.is_success() || sent.items().iter().any(is_held))
-        };
-        assert!(sent.iter().any(granted), "{sent:?}");
+    // What was claimed is committed only if the claim was granted, at once or by a try whose reply was
+    // lost.
+    let mut claims = own()
+        .filter(|(_, touch)| touch.kind == Kind::Claim)
+        .peekable();
+    if claims.peek().is_some() && commits().next().is_some() {
+        let granted = claims.any(|(sent, _)| sent.is_success());
+        assert!(
+            granted || seen("INPROGRESS").iter().any(is_ours),
+            "{sent:?}"
+        );
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use lambda_idempotency::store::{
-    ClaimAnswer, ClaimRequest, CommitAnswer, CommitRequest, Fingerprint, Record, ReleaseAnswer,
-    ReleaseRequest, Seen, Status, Store, StoreError,
+    ClaimAnswer, ClaimRequest, CommitAnswer, CommitRequest, Fingerprint, GroupAnswer, GroupRequest,
+    Record, ReleaseAnswer, ReleaseRequest, Seen, Status, Store, StoreError,
 };
 
 #[derive(Clone, Default)]
@@ -27,16 +27,35 @@ impl Memory {
 }
 
 impl State {
-    fn holds(&self, request: &ReleaseRequest) -> bool {
-        self.records.get(&request.record_id).is_some_and(|record| {
-            record.status == Status::InProgress && record.token.as_ref() == Some(&request.token)
-        })
-    }
-
     fn seen(&self, record_id: &str) -> Seen {
         match self.records.get(record_id) {
             Some(record) => Seen::Record(record.clone()),
             None => Seen::Nothing,
+        }
+    }
+
+    /// The record that refuses, if one does.
+    fn refused(&self, commit: &CommitRequest) -> Option<CommitAnswer> {
+        let completion = commit.completion.as_ref()?;
+        let record = self.records.get(&completion.record_id);
+        let refused = !completion.applies_to(record);
+        refused.then(|| CommitAnswer::RecordRefused(self.seen(&completion.record_id)))
+    }
+
+    fn apply(&mut self, commit: &CommitRequest) {
+        if let Some(completion) = &commit.completion {
+            let mut record = Record::new(Status::Completed);
+            record.token = Some(completion.token.clone());
+            record.expiration = Some(completion.expiration);
+            record.data.clone_from(&completion.data);
+            record.fingerprint.clone_from(&completion.fingerprint);
+            self.records.insert(completion.record_id.clone(), record);
+        }
+        for write in &commit.writes {
+            let put = write.action().put().expect("the handlers only put");
+            let id = put.item().get("id").and_then(|id| id.as_s().ok());
+            let id = id.expect("the handlers put an id").clone();
+            *self.effects.entry(id).or_default() += 1;
         }
     }
 }
@@ -45,17 +64,8 @@ impl Store for Memory {
     async fn claim(&self, request: &ClaimRequest) -> ClaimAnswer {
         let mut state = self.state();
         state.fingerprint.clone_from(&request.fingerprint);
-        if let Some(record) = state.records.get(&request.record_id) {
-            let ended = record
-                .expiration
-                .is_some_and(|ends| ends < request.now_seconds);
-            let lease_ended = record.status == Status::InProgress
-                && record
-                    .lease
-                    .is_some_and(|lease| lease.as_millis() < request.now_millis);
-            if !ended && !lease_ended {
-                return ClaimAnswer::Refused(Seen::Record(record.clone()));
-            }
+        if !request.applies_to(state.records.get(&request.record_id)) {
+            return ClaimAnswer::Refused(state.seen(&request.record_id));
         }
         let mut record = Record::new(Status::InProgress);
         record.token = Some(request.token.clone());
@@ -68,37 +78,34 @@ impl Store for Memory {
 
     async fn commit(&self, request: &CommitRequest) -> CommitAnswer {
         let mut state = self.state();
-        if let Some(completion) = &request.completion {
-            let refused = state.seen(&completion.record_id);
-            match state.records.get_mut(&completion.record_id) {
-                Some(record)
-                    if record.status == Status::InProgress
-                        && record.token.as_ref() == Some(&completion.token) =>
-                {
-                    record.status = Status::Completed;
-                    record.lease = None;
-                    record.expiration = Some(completion.expiration);
-                    record.data.clone_from(&completion.data);
-                }
-                _ => return CommitAnswer::RecordRefused(refused),
-            }
+        if let Some(refused) = state.refused(request) {
+            return refused;
         }
-        for write in &request.writes {
-            let put = write.action().put().expect("the handlers only put");
-            let id = put.item().get("id").and_then(|id| id.as_s().ok());
-            let id = id.expect("the handlers put an id").clone();
-            *state.effects.entry(id).or_default() += 1;
-        }
+        state.apply(request);
         CommitAnswer::Committed
+    }
+
+    async fn commit_group(&self, request: &GroupRequest) -> GroupAnswer {
+        let mut state = self.state();
+        let commits = request.commits.iter();
+        let refused: Vec<_> = commits.map(|commit| state.refused(commit)).collect();
+        if refused.iter().any(Option::is_some) {
+            return GroupAnswer::Cancelled(refused);
+        }
+        request
+            .commits
+            .iter()
+            .for_each(|commit| state.apply(commit));
+        GroupAnswer::Committed
     }
 
     async fn release(&self, request: &ReleaseRequest) -> ReleaseAnswer {
         let mut state = self.state();
-        if state.holds(request) {
-            state.records.remove(&request.record_id);
-            return ReleaseAnswer::Released;
+        if !request.applies_to(state.records.get(&request.record_id)) {
+            return ReleaseAnswer::Refused(state.seen(&request.record_id));
         }
-        ReleaseAnswer::Refused(state.seen(&request.record_id))
+        state.records.remove(&request.record_id);
+        ReleaseAnswer::Released
     }
 
     async fn read(&self, record_id: &str) -> Result<Seen, StoreError> {

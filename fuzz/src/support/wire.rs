@@ -28,12 +28,43 @@ pub(crate) enum Answer {
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     pub(crate) operation: String,
-    /// Whose record it is for.
-    pub(crate) message_id: String,
     pub(crate) body: Value,
     /// `None`: the connection broke.
     pub(crate) status: Option<u16>,
     reply: Vec<u8>,
+}
+
+/// What a request does with one message's record.
+pub(crate) struct Touch<'s> {
+    pub(crate) message_id: &'s str,
+    pub(crate) kind: Kind,
+    pub(crate) action: &'s Value,
+    /// The other items that it writes for the message.
+    pub(crate) effects: Vec<&'s Value>,
+    /// Its place in a transaction.
+    at: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Claim,
+    Complete,
+    Release,
+    Read,
+}
+
+impl<'s> Touch<'s> {
+    /// The token and the fingerprint, as attribute values.
+    pub(crate) fn token(&self) -> &'s Value {
+        match &self.action["Item"]["claim_token"] {
+            Value::Null => &self.action["ExpressionAttributeValues"][":token"],
+            token => token,
+        }
+    }
+
+    pub(crate) fn fingerprint(&self) -> &'s Value {
+        &self.action["Item"]["validation"]
+    }
 }
 
 impl Sent {
@@ -47,15 +78,70 @@ impl Sent {
         self.is_success() && self.reply == b"{}"
     }
 
-    /// The items of the record that the reply shows, wherever a reply can show one.
-    pub(crate) fn items(&self) -> Vec<Value> {
-        let reply: Value = serde_json::from_slice(&self.reply).unwrap_or_default();
-        let places = ["/Item", "/CancellationReasons/0/Item"];
-        places
-            .iter()
-            .filter_map(|place| reply.pointer(place).cloned())
-            .collect()
+    /// What it does with records; the message is the one that the record's id names.
+    pub(crate) fn touches(&self) -> Vec<Touch<'_>> {
+        let kind_of_put = |put: &Value| match put["Item"]["status"]["S"].as_str() {
+            Some("INPROGRESS") => Kind::Claim,
+            _ => Kind::Complete,
+        };
+        let kind = match self.operation.as_str() {
+            "TransactWriteItems" => return self.in_transaction(),
+            "PutItem" => kind_of_put(&self.body),
+            "UpdateItem" => Kind::Complete,
+            "DeleteItem" => Kind::Release,
+            "GetItem" => Kind::Read,
+            other => panic!("a request that the store never sends: {other}"),
+        };
+        vec![Touch {
+            message_id: message_of(&self.body).expect("a record of this consumer"),
+            kind,
+            action: &self.body,
+            effects: Vec::new(),
+            at: 0,
+        }]
     }
+
+    fn in_transaction(&self) -> Vec<Touch<'_>> {
+        let mut touches: Vec<Touch<'_>> = Vec::new();
+        for (at, action) in self.body["TransactItems"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .enumerate()
+        {
+            let action = action.as_object().unwrap().values().next().unwrap();
+            match (message_of(action), touches.last_mut()) {
+                (Some(message_id), _) => touches.push(Touch {
+                    message_id,
+                    kind: Kind::Complete,
+                    action,
+                    effects: Vec::new(),
+                    at,
+                }),
+                (None, Some(last)) => last.effects.push(action),
+                (None, None) => panic!("a transaction begins with a record: {}", self.body),
+            }
+        }
+        touches
+    }
+
+    /// The items that the reply shows of this message's record, wherever a reply can show one.
+    pub(crate) fn items(&self, touch: &Touch<'_>) -> Vec<Value> {
+        let reply: Value = serde_json::from_slice(&self.reply).unwrap_or_default();
+        let in_reasons = format!("/CancellationReasons/{}/Item", touch.at);
+        let places = ["/Item", &in_reasons];
+        let found = places.iter().filter_map(|place| reply.pointer(place));
+        found.cloned().collect()
+    }
+}
+
+/// Whose record an action is for, if it is for a record.
+fn message_of(action: &Value) -> Option<&str> {
+    let places = ["/Item/id/S", "/Key/id/S"];
+    let record_id = places
+        .iter()
+        .find_map(|place| action.pointer(place)?.as_str())?;
+    record_id.strip_prefix(CONSUMER)?.strip_prefix('#')
 }
 
 #[derive(Clone, Default)]
@@ -95,59 +181,45 @@ impl State {
         let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
         let body = request.body().bytes().unwrap_or_default();
         let body: Value = serde_json::from_slice(body).unwrap();
-        let places = [
-            "/Item/id/S",
-            "/Key/id/S",
-            "/TransactItems/0/Update/Key/id/S",
-        ];
-        let record_id = places
-            .iter()
-            .find_map(|place| body.pointer(place)?.as_str());
-        let record_id = record_id.expect("every request is for one record");
-        let message_id = record_id
-            .strip_prefix(CONSUMER)
-            .and_then(|id| id.strip_prefix('#'));
-        let message_id = message_id.unwrap_or_default().to_owned();
-        let is_answered = message_id == self.message_id;
-        let answer = is_answered.then(|| self.answers.pop_front()).flatten();
-        let answer = match answer {
-            Some(Answer::Reply(status, reply)) => {
-                let claim = self.sent.iter().find(|sent| sent.message_id == message_id);
-                let claim = claim.map_or(&body, |sent| &sent.body);
-                Answer::Reply(status, filled(reply, claim))
-            }
-            Some(Answer::Reset) => Answer::Reset,
-            None => Answer::Reply(200, b"{}".to_vec()),
-        };
-        let (status, reply) = match &answer {
-            Answer::Reply(status, reply) => (Some(*status), reply.clone()),
-            Answer::Reset => (None, Vec::new()),
-        };
-        self.sent.push(Sent {
+        let mut sent = Sent {
             operation,
-            message_id,
             body,
-            status,
-            reply,
-        });
+            status: Some(200),
+            reply: b"{}".to_vec(),
+        };
+        let touches = sent.touches();
+        let is_answered = touches.iter().any(|t| t.message_id == self.message_id);
+        let answer = is_answered.then(|| self.answers.pop_front()).flatten();
+        match answer {
+            Some(Answer::Reply(status, reply)) => {
+                sent.reply = self.filled(reply, &sent);
+                sent.status = Some(status);
+            }
+            Some(Answer::Reset) => sent.status = None,
+            None => {}
+        }
+        let answer = match sent.status {
+            Some(status) => Answer::Reply(status, sent.reply.clone()),
+            None => Answer::Reset,
+        };
+        self.sent.push(sent);
         answer
     }
-}
 
-/// The reply with the claim's token and fingerprint in it.
-fn filled(reply: Vec<u8>, claim: &Value) -> Vec<u8> {
-    let Ok(text) = std::str::from_utf8(&reply) else {
-        return reply;
-    };
-    let of_claim = |place| {
-        claim
-            .pointer(place)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    text.replace("$TOKEN", of_claim("/Item/claim_token/S"))
-        .replace("$FINGERPRINT", of_claim("/Item/validation/S"))
-        .into_bytes()
+    /// The reply with the attempt's token and fingerprint in it, as far as they are known.
+    fn filled(&self, reply: Vec<u8>, now: &Sent) -> Vec<u8> {
+        let Ok(text) = std::str::from_utf8(&reply) else {
+            return reply;
+        };
+        let requests = self.sent.iter().chain([now]);
+        let touches: Vec<Touch<'_>> = requests.flat_map(Sent::touches).collect();
+        let own = || touches.iter().filter(|t| t.message_id == self.message_id);
+        let token = own().find_map(|touch| touch.token()["S"].as_str());
+        let fingerprint = own().find_map(|touch| touch.fingerprint()["S"].as_str());
+        text.replace("$TOKEN", token.unwrap_or_default())
+            .replace("$FINGERPRINT", fingerprint.unwrap_or_default())
+            .into_bytes()
+    }
 }
 
 impl fmt::Debug for Wire {
