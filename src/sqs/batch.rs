@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt as _;
 
-use super::event::ReadRecord;
+use super::event::{ReadRecord, Records};
 use crate::engine::{Times, left};
 
 /// After this many messages in a row that could not use the store, no more are started.
@@ -32,21 +32,23 @@ pub(super) struct Ending {
 /// each in order, and a group stops at its first message that is not acknowledged; behind a record
 /// whose group can't be read everything stops, because it may belong to any of them.
 pub(super) async fn run<Fut>(
-    records: Vec<ReadRecord>,
+    records: Records,
     concurrency: usize,
     message: impl Fn(ReadRecord, Turn) -> Fut,
 ) where
     Fut: Future<Output = Ending>,
 {
-    let is_fifo = records.iter().any(|record| record.delivery.is_fifo());
-    if !is_fifo {
-        futures_util::stream::iter(records)
-            .for_each_concurrent(concurrency, |record| async {
-                message(record, Turn::Run).await;
-            })
-            .await;
-        return;
-    }
+    let records = match records {
+        Records::Fifo(records) => records,
+        Records::Standard(records) => {
+            futures_util::stream::iter(records)
+                .for_each_concurrent(concurrency, |record| async {
+                    message(record, Turn::Run).await;
+                })
+                .await;
+            return;
+        }
+    };
     let (groups, behind) = by_group(records);
     futures_util::stream::iter(groups)
         .for_each_concurrent(concurrency, |group| async {
@@ -107,13 +109,39 @@ pub(super) struct KeyTurns {
     turns: Mutex<HashMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>>,
 }
 
+/// Held while a message of the key is under way.
+pub(super) struct KeyTurn<'t> {
+    turns: &'t KeyTurns,
+    record_id: Arc<str>,
+    _turn: tokio::sync::OwnedMutexGuard<()>,
+}
+
 impl KeyTurns {
-    pub(super) async fn take(&self, record_id: &Arc<str>) -> tokio::sync::OwnedMutexGuard<()> {
+    pub(super) async fn take(&self, record_id: &Arc<str>) -> KeyTurn<'_> {
         let turn = {
             let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(turns.entry(Arc::clone(record_id)).or_default())
         };
-        turn.lock_owned().await
+        KeyTurn {
+            turns: self,
+            record_id: Arc::clone(record_id),
+            _turn: turn.lock_owned().await,
+        }
+    }
+}
+
+impl Drop for KeyTurn<'_> {
+    /// Forgets a key that nobody waits for, so that a large batch does not gather them all.
+    fn drop(&mut self) {
+        let turns = &self.turns.turns;
+        let mut turns = turns.lock().unwrap_or_else(PoisonError::into_inner);
+        // The map's own and this turn's.
+        if turns
+            .get(&self.record_id)
+            .is_some_and(|turn| Arc::strong_count(turn) <= 2)
+        {
+            turns.remove(&self.record_id);
+        }
     }
 }
 

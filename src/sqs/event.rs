@@ -44,9 +44,28 @@ impl SqsBatch {
         self.records.is_empty()
     }
 
-    pub(super) fn into_records(self) -> impl Iterator<Item = ReadRecord> {
+    /// Reads each record when its turn comes, so that a large event is not held twice; all of them
+    /// at once where they say together what to do.
+    pub(super) fn read(self) -> Result<Records, Error> {
+        let is_foreign = self
+            .records
+            .first()
+            .is_some_and(|first| ReadRecord::read(0, first).foreign_source.is_some());
+        // A queue's name is in its ARN, as text that needs no escape.
+        let may_be_fifo = || self.records.iter().any(|raw| raw.get().contains(".fifo"));
+        let is_one_by_one = !is_foreign && !may_be_fifo();
         let records = self.records.into_iter().enumerate();
-        records.map(|(position, raw)| ReadRecord::read(position, &raw))
+        let mut records = records.map(|(position, raw)| ReadRecord::read(position, &raw));
+        if is_one_by_one {
+            return Ok(Records::Standard(Box::new(records)));
+        }
+        let all: Vec<ReadRecord> = records.by_ref().collect();
+        check_source(&all)?;
+        Ok(if all.iter().any(|record| record.delivery.is_fifo()) {
+            Records::Fifo(all)
+        } else {
+            Records::Standard(Box::new(all.into_iter()))
+        })
     }
 }
 
@@ -174,7 +193,7 @@ impl Delivery {
 
 /// Whether all the records are of another source and can't be reported: the function is wired to
 /// the wrong thing.
-pub(super) fn check_source(records: &[ReadRecord]) -> Result<(), Error> {
+fn check_source(records: &[ReadRecord]) -> Result<(), Error> {
     let foreign = |record: &ReadRecord| {
         record.foreign_source.is_some() && record.delivery.message_id.is_none()
     };
@@ -191,6 +210,14 @@ pub(super) fn check_source(records: &[ReadRecord]) -> Result<(), Error> {
         )),
         _ => Ok(()),
     }
+}
+
+/// The records of one batch, by the kind of their queue.
+pub(super) enum Records {
+    /// In any order, and read one by one.
+    Standard(Box<dyn Iterator<Item = ReadRecord> + Send>),
+    /// In the order of their groups.
+    Fifo(Vec<ReadRecord>),
 }
 
 /// One record, as far as it could be read.

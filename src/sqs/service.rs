@@ -14,7 +14,7 @@ use lambda_runtime::{Context, LambdaEvent};
 use serde::Deserialize;
 
 use super::batch;
-use super::event::{ReadRecord, SqsBatch, check_source};
+use super::event::SqsBatch;
 use super::invocation::Invocation;
 use super::message::{Decode, KeySource, Payload, Processor, decode_json, not_the_json};
 use crate::delivery::Delivery;
@@ -258,8 +258,7 @@ impl<H: Handler<B>, B: Send + 'static> SqsService<H, B> {
         context: &Context,
     ) -> Result<SqsBatchResponse, Error> {
         let times = self.processor.times(context);
-        let records: Vec<ReadRecord> = batch.into().into_records().collect();
-        check_source(&records)?;
+        let records = batch.into().read()?;
         let (groups, driver) = self
             .linger
             .map(|linger| self.processor.groups(times, linger))
