@@ -78,6 +78,15 @@ impl Sent {
         self.is_success() && self.reply == b"{}"
     }
 
+    /// Whether the reply may show a record, and is no JSON by the rules: the SDK does not look into
+    /// every text that it skips.
+    pub(crate) fn is_ambiguous(&self) -> bool {
+        let is_json = serde_json::from_slice::<Value>(&self.reply).is_ok();
+        let words: [&[u8]; 2] = [b"COMPLETED", b"INPROGRESS"];
+        let has = |word: &[u8]| self.reply.windows(word.len()).any(|part| part == word);
+        !is_json && words.into_iter().any(has)
+    }
+
     /// What it does with records; the message is the one that the record's id names.
     pub(crate) fn touches(&self) -> Vec<Touch<'_>> {
         let kind_of_put = |put: &Value| match put["Item"]["status"]["S"].as_str() {
