@@ -13,8 +13,30 @@ use crate::world::{MINUTE, SECOND};
 pub enum Modes {
     First,
     AtCommit,
-    /// Each invocation one of the two, on the same keys.
+    /// With `group_commits`.
+    Grouped,
+    /// Each invocation one of the first two, on the same keys.
     Mixed,
+    /// Each invocation one of all three.
+    MixedWithGroups,
+}
+
+/// How one invocation takes its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    First,
+    AtCommit,
+    Grouped,
+}
+
+impl Mode {
+    pub fn claim(self) -> Claim {
+        match self {
+            // Grouping brings its own.
+            Self::First | Self::Grouped => Claim::First,
+            Self::AtCommit => Claim::AtCommit,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -36,6 +58,11 @@ pub struct Setup {
     pub retry_for: u64,
     pub stores_results: bool,
     pub fingerprints: bool,
+    /// The key attributes of all tables are declared, or of the entries' only: then a put on
+    /// another one can't be grouped.
+    pub all_keys_known: bool,
+    /// How many completed keys an invocation remembers.
+    pub remembered: usize,
     /// How far off each worker's clock is, in microseconds; all zero if the clocks are equal.
     pub skews: Vec<i64>,
     /// Deadlines are told by the true clock, and not by the worker's.
@@ -91,8 +118,12 @@ impl Setup {
                 Modes::First,
                 Modes::First,
                 Modes::AtCommit,
+                Modes::Grouped,
+                Modes::Grouped,
                 Modes::Mixed,
                 Modes::Mixed,
+                Modes::MixedWithGroups,
+                Modes::MixedWithGroups,
             ]),
             concurrency: usize::try_from(rng.between(1, 10)).unwrap(),
             batch_size: usize::try_from(rng.between(1, 10)).unwrap(),
@@ -101,6 +132,8 @@ impl Setup {
             retry_for: rng.pick(&[20, 20, 2]) * SECOND,
             stores_results: rng.percent(70),
             fingerprints,
+            all_keys_known: rng.percent(70),
+            remembered: rng.pick(&[0, 0, 1, 20]),
             skews,
             true_deadlines: rng.percent(30),
             visibility: match rng.percent(50) {
@@ -126,12 +159,19 @@ impl Setup {
         }
     }
 
-    pub fn mode(&self, rng: &mut Rng) -> Claim {
+    pub fn mode(&self, rng: &mut Rng) -> Mode {
         match self.modes {
-            Modes::First => Claim::First,
-            Modes::AtCommit => Claim::AtCommit,
-            Modes::Mixed => rng.pick(&[Claim::First, Claim::AtCommit]),
+            Modes::First => Mode::First,
+            Modes::AtCommit => Mode::AtCommit,
+            Modes::Grouped => Mode::Grouped,
+            Modes::Mixed => rng.pick(&[Mode::First, Mode::AtCommit]),
+            Modes::MixedWithGroups => rng.pick(&[Mode::First, Mode::AtCommit, Mode::Grouped]),
         }
+    }
+
+    /// Whether invocations may send the commits of several messages together.
+    pub fn may_group(&self) -> bool {
+        matches!(self.modes, Modes::Grouped | Modes::MixedWithGroups)
     }
 
     pub fn clocks_are_equal(&self) -> bool {
