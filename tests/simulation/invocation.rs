@@ -23,9 +23,6 @@ use crate::setup::{Mode, Setup};
 use crate::wire::SimStore;
 use crate::world::{MILLI, MINUTE, SECOND, Shared, World, lock};
 
-/// How long a commit waits for others.
-const LINGER: Duration = Duration::from_millis(20);
-
 type Response = Result<SqsBatchResponse, Error>;
 
 pub struct Invocation {
@@ -272,7 +269,7 @@ fn process<H: Handler<Order>>(
         service = service.fingerprint_at("/payload").unwrap();
     }
     if mode == Mode::Grouped {
-        service = service.group_commits(LINGER);
+        service = service.group_commits(Duration::from_micros(setup.linger));
     }
     Box::pin(async move { service.process(event, &context).await })
 }

@@ -21,7 +21,7 @@ use crate::server;
 use crate::tables::OwnTables;
 
 const SEQUENCES: u64 = 12;
-const STEPS: u64 = 60;
+const STEPS: u64 = 100;
 
 /// The two stores, and what they were asked.
 struct Pair {

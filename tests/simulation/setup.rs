@@ -6,7 +6,7 @@ use lambda_idempotency::Claim;
 
 use crate::faults::OUTAGES;
 use crate::rng::Rng;
-use crate::world::{MINUTE, SECOND};
+use crate::world::{MILLI, MINUTE, SECOND};
 
 /// Which claim modes the invocations use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub struct Outage {
 pub struct Setup {
     pub workers: usize,
     pub modes: Modes,
+    /// How long a commit waits for others, where they go in groups.
+    pub linger: u64,
     pub concurrency: usize,
     pub batch_size: usize,
     /// Of an invocation.
@@ -72,6 +74,8 @@ pub struct Setup {
     pub is_fifo: bool,
     pub groups: u64,
     pub messages: u64,
+    /// How many accounts, seats and profiles they are about.
+    pub items: u64,
     /// In percent of the messages: a producer sends one again, or another payload under its key.
     pub repeated: u64,
     pub reused: u64,
@@ -112,21 +116,24 @@ impl Setup {
                 }
             })
             .collect();
+        let modes = rng.pick(&[
+            Modes::First,
+            Modes::First,
+            Modes::AtCommit,
+            Modes::Grouped,
+            Modes::Grouped,
+            Modes::Mixed,
+            Modes::Mixed,
+            Modes::MixedWithGroups,
+            Modes::MixedWithGroups,
+        ]);
+        let least = if may_group(modes) { 3 } else { 1 };
         Self {
             workers: usize::try_from(workers).unwrap(),
-            modes: rng.pick(&[
-                Modes::First,
-                Modes::First,
-                Modes::AtCommit,
-                Modes::Grouped,
-                Modes::Grouped,
-                Modes::Mixed,
-                Modes::Mixed,
-                Modes::MixedWithGroups,
-                Modes::MixedWithGroups,
-            ]),
-            concurrency: usize::try_from(rng.between(1, 10)).unwrap(),
-            batch_size: usize::try_from(rng.between(1, 10)).unwrap(),
+            modes,
+            linger: rng.pick(&[20, 20, 200]) * MILLI,
+            concurrency: usize::try_from(rng.between(least, 10)).unwrap(),
+            batch_size: usize::try_from(rng.between(least, 10)).unwrap(),
             timeout,
             lease_at_least: rng.pick(&[0, 0, 0, 90]) * SECOND,
             retry_for: rng.pick(&[20, 20, 2]) * SECOND,
@@ -143,6 +150,7 @@ impl Setup {
             is_fifo: rng.percent(40),
             groups: rng.between(1, 4),
             messages: rng.between(4, 24),
+            items: rng.pick(&[2, 2, 10]),
             repeated: rng.pick(&[0, 10, 30]),
             reused: if fingerprints {
                 rng.pick(&[0, 10, 30])
@@ -171,10 +179,14 @@ impl Setup {
 
     /// Whether invocations may send the commits of several messages together.
     pub fn may_group(&self) -> bool {
-        matches!(self.modes, Modes::Grouped | Modes::MixedWithGroups)
+        may_group(self.modes)
     }
 
     pub fn clocks_are_equal(&self) -> bool {
         self.skews.iter().all(|skew| *skew == 0)
     }
+}
+
+fn may_group(modes: Modes) -> bool {
+    matches!(modes, Modes::Grouped | Modes::MixedWithGroups)
 }
