@@ -127,13 +127,14 @@ impl Setup {
             Modes::MixedWithGroups,
             Modes::MixedWithGroups,
         ]);
-        let least = if may_group(modes) { 3 } else { 1 };
+        // Enough at once that several are ready together.
+        let scale = if may_group(modes) { 3 } else { 1 };
         Self {
             workers: usize::try_from(workers).unwrap(),
             modes,
             linger: rng.pick(&[20, 20, 200]) * MILLI,
-            concurrency: usize::try_from(rng.between(least, 10)).unwrap(),
-            batch_size: usize::try_from(rng.between(least, 10)).unwrap(),
+            concurrency: usize::try_from(rng.between(scale, 10)).unwrap(),
+            batch_size: usize::try_from(rng.between(scale, 10)).unwrap(),
             timeout,
             lease_at_least: rng.pick(&[0, 0, 0, 90]) * SECOND,
             retry_for: rng.pick(&[20, 20, 2]) * SECOND,
@@ -148,8 +149,8 @@ impl Setup {
                 false => (timeout, timeout + 5 * timeout.min(MINUTE)),
             },
             is_fifo: rng.percent(40),
-            groups: rng.between(1, 4),
-            messages: rng.between(4, 24),
+            groups: rng.between(1, 4 * scale),
+            messages: rng.between(4 * scale, 24 * scale),
             items: rng.pick(&[2, 2, 10]),
             repeated: rng.pick(&[0, 10, 30]),
             reused: if fingerprints {
