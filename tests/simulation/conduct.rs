@@ -5,10 +5,11 @@ use std::collections::{HashMap, HashSet};
 
 use lambda_idempotency::Report;
 use lambda_idempotency::store::{
-    ClaimAnswer, ClaimRequest, CommitAnswer, CompletionCondition, FencingToken, Seen, Status,
+    ClaimAnswer, ClaimRequest, CommitAnswer, CompletionCondition, FencingToken, GroupAnswer,
+    GroupRequest, Seen, Status,
 };
 
-use crate::memory::{Answer, Request};
+use crate::memory::{Answer, Request, has_an_item_twice};
 use crate::world::{MILLI, MINUTE, World};
 
 /// Who sends a request.
@@ -61,18 +62,22 @@ pub fn sent(world: &mut World, from: Sender, request: &Request) {
     if let Request::Claim(claim) = request {
         holds_long_enough(world, from, claim);
     }
+    if let Request::Group(group) = request {
+        is_well_packed(world, group);
+    }
     let conduct = &mut world.conduct;
     let last = match request {
         Request::Claim(claim) => {
             conduct.made.insert(claim.token.clone(), from.invocation);
             Last::Open("claim")
         }
-        Request::Commit(commit) => {
-            if let Some(completion) = &commit.completion
-                && let CompletionCondition::Free { .. } = completion.condition
-            {
-                let token = completion.token.clone();
-                conduct.made.insert(token, from.invocation);
+        Request::Commit(_) | Request::Group(_) => {
+            let commits = request.commits().into_iter();
+            for completion in commits.flat_map(|commit| &commit.completion) {
+                if let CompletionCondition::Free { .. } = completion.condition {
+                    let token = completion.token.clone();
+                    conduct.made.insert(token, from.invocation);
+                }
             }
             Last::Open("commit")
         }
@@ -86,13 +91,42 @@ pub fn sent(world: &mut World, from: Sender, request: &Request) {
 
 /// The answer has reached the library.
 pub fn answered(world: &mut World, from: Sender, record_ids: Vec<String>, answer: &Answer) {
-    if let Answer::Claim(ClaimAnswer::Refused(_)) | Answer::Commit(CommitAnswer::RecordRefused(_)) =
-        answer
-    {
-        for record_id in record_ids {
-            let record = (from.invocation, record_id);
-            world.conduct.last.insert(record, Last::Closed);
-        }
+    let refused: Vec<bool> = match answer {
+        Answer::Claim(ClaimAnswer::Refused(_)) => vec![true],
+        Answer::Commit(answer) => vec![is_refused(Some(answer))],
+        Answer::Group(GroupAnswer::Cancelled(answers)) => answers
+            .iter()
+            .map(|answer| is_refused(answer.as_ref()))
+            .collect(),
+        _ => Vec::new(),
+    };
+    for (record_id, _) in record_ids.into_iter().zip(refused).filter(|(_, is)| *is) {
+        let record = (from.invocation, record_id);
+        world.conduct.last.insert(record, Last::Closed);
+    }
+}
+
+fn is_refused(answer: Option<&CommitAnswer>) -> bool {
+    matches!(answer, Some(CommitAnswer::RecordRefused(_)))
+}
+
+/// A group holds several messages, no item twice, and none of which it is not known.
+fn is_well_packed(world: &mut World, group: &GroupRequest) {
+    let commits: Vec<_> = group.commits.iter().map(AsRef::as_ref).collect();
+    if commits.len() < 2 {
+        world.violate(|| "a group holds one message".to_owned());
+    }
+    if has_an_item_twice(&commits) {
+        world.violate(|| "a group has an item twice".to_owned());
+    }
+    let known = world.tables.known_keys(world.setup.all_keys_known);
+    let mut writes = commits.iter().flat_map(|commit| &commit.writes);
+    let is_unknown = writes.any(|write| {
+        let is_put = write.action().put.is_some();
+        is_put && known.iter().all(|table| table != write.table())
+    });
+    if is_unknown {
+        world.violate(|| "a group has a put on a table whose key is not known".to_owned());
     }
 }
 

@@ -1,7 +1,8 @@
 //! How the steps read in a history.
 
 use lambda_idempotency::store::{
-    ClaimAnswer, CommitAnswer, CompletionCondition, Lease, Record, ReleaseAnswer, Seen, StoreError,
+    ClaimAnswer, CommitAnswer, CommitRequest, CompletionCondition, GroupAnswer, Lease, Record,
+    ReleaseAnswer, Seen, StoreError,
 };
 
 use crate::clock::START;
@@ -15,6 +16,7 @@ impl Request {
         match self {
             Self::Claim(_) => "claims",
             Self::Commit(_) => "commits",
+            Self::Group(_) => "groups of commits",
             Self::Release(_) => "releases",
             Self::Read(_) => "reads",
         }
@@ -60,25 +62,12 @@ fn told(world: &mut World, request: &Request) -> String {
             let lease = lease(Some(claim.lease));
             format!("claim {} {token}{lease}", claim.record_id)
         }
-        Request::Commit(commit) => {
-            let number = commit
-                .client_token
-                .rsplit_once('-')
-                .map_or("", |(_, number)| number);
-            let writes = commit.writes.len();
-            match &commit.completion {
-                Some(completion) => {
-                    let token = world.name(completion.token.as_str());
-                    let condition = match completion.condition {
-                        CompletionCondition::Held => "held",
-                        _ => "free",
-                    };
-                    let data = completion.data.as_deref().unwrap_or("no result");
-                    let id = &completion.record_id;
-                    format!("commit {id} {token}-{number} if {condition}, {writes} writes, {data}")
-                }
-                None => format!("commit without a record, {writes} writes"),
-            }
+        Request::Commit(commit) => committing(world, commit),
+        Request::Group(group) => {
+            let token = world.name(&group.client_token);
+            let commits = group.commits.iter();
+            let commits: Vec<String> = commits.map(|commit| committing(world, commit)).collect();
+            format!("group {token} of [{}]", commits.join("; "))
         }
         Request::Release(release) => {
             let token = world.name(release.token.as_str());
@@ -88,27 +77,62 @@ fn told(world: &mut World, request: &Request) -> String {
     }
 }
 
+fn committing(world: &mut World, commit: &CommitRequest) -> String {
+    let number = commit
+        .client_token
+        .rsplit_once('-')
+        .map_or("", |(_, number)| number);
+    let writes = commit.writes.len();
+    match &commit.completion {
+        Some(completion) => {
+            let token = world.name(completion.token.as_str());
+            let condition = match completion.condition {
+                CompletionCondition::Held => "held",
+                _ => "free",
+            };
+            let data = completion.data.as_deref().unwrap_or("no result");
+            let id = &completion.record_id;
+            format!("commit {id} {token}-{number} if {condition}, {writes} writes, {data}")
+        }
+        None => format!("commit without a record, {writes} writes"),
+    }
+}
+
 fn answered(world: &mut World, answer: &Answer) -> String {
     match answer {
         Answer::Claim(ClaimAnswer::Claimed) => "claimed".to_owned(),
-        Answer::Commit(CommitAnswer::Committed) => "committed".to_owned(),
+        Answer::Commit(answer) => of_commit(world, answer),
+        Answer::Group(GroupAnswer::Committed) => "all committed".to_owned(),
+        Answer::Group(GroupAnswer::Cancelled(answers)) => {
+            let answers = answers.iter().map(|answer| match answer {
+                Some(answer) => of_commit(world, answer),
+                None => "not to blame".to_owned(),
+            });
+            format!("cancelled: [{}]", answers.collect::<Vec<_>>().join("; "))
+        }
+        Answer::Group(GroupAnswer::Undecided(error)) => format!("undecided: {error}"),
         Answer::Release(ReleaseAnswer::Released) => "released".to_owned(),
         Answer::Claim(ClaimAnswer::Refused(seen))
-        | Answer::Commit(CommitAnswer::RecordRefused(seen))
         | Answer::Release(ReleaseAnswer::Refused(seen)) => {
             format!("refused by {}", shown(world, seen))
         }
-        Answer::Commit(CommitAnswer::ConditionFailed { failed, .. }) => {
-            format!("conditions of {failed:?} failed")
-        }
-        Answer::Commit(
-            CommitAnswer::Impossible { error, .. } | CommitAnswer::TokenReused(error),
-        )
-        | Answer::Claim(ClaimAnswer::Failed(error))
-        | Answer::Commit(CommitAnswer::Failed(error))
+        Answer::Claim(ClaimAnswer::Failed(error))
+        | Answer::Group(GroupAnswer::Failed(error))
         | Answer::Release(ReleaseAnswer::Failed(error))
         | Answer::Read(Err(error)) => failed(error),
         Answer::Read(Ok(seen)) => shown(world, seen),
+        other => format!("{other:?}"),
+    }
+}
+
+fn of_commit(world: &mut World, answer: &CommitAnswer) -> String {
+    match answer {
+        CommitAnswer::Committed => "committed".to_owned(),
+        CommitAnswer::RecordRefused(seen) => format!("refused by {}", shown(world, seen)),
+        CommitAnswer::ConditionFailed { failed, .. } => format!("conditions of {failed:?} failed"),
+        CommitAnswer::Impossible { error, .. }
+        | CommitAnswer::TokenReused(error)
+        | CommitAnswer::Failed(error) => failed(error),
         other => format!("{other:?}"),
     }
 }

@@ -19,6 +19,7 @@ use crate::history::worker as named;
 use crate::oracle::{self, CONSUMER};
 use crate::order::Order;
 use crate::queue::Delivery;
+use crate::setup::{Mode, Setup};
 use crate::wire::SimStore;
 use crate::world::{MILLI, MINUTE, SECOND, Shared, World, lock};
 
@@ -100,19 +101,25 @@ impl Invocation {
             shared: shared.clone(),
             skew,
         };
+        let tables = lock(shared).tables.clone();
         let idempotency = Idempotency::builder(store)
             .consumer(CONSUMER)
             .clock(clock)
-            .claim(mode)
+            .claim(mode.claim())
+            .remember_completed(setup.remembered)
             .lease_at_least(Duration::from_micros(setup.lease_at_least))
             .retry_for(Duration::from_micros(setup.retry_for))
-            .observer(observer)
+            .observer(observer);
+        let known = tables.known_keys(setup.all_keys_known).into_iter();
+        let idempotency = known
+            .fold(idempotency, |builder, table| {
+                builder.key_attributes(table, ["id"])
+            })
             .build()
             .unwrap();
         let mut context = lambda_runtime::Context::default();
         context.deadline = told;
         let handler_shared = shared.clone();
-        let tables = lock(shared).tables.clone();
         let future = if setup.stores_results {
             let service = idempotency.sqs(move |message: Message<Order>| {
                 let (shared, tables) = (handler_shared.clone(), tables.clone());
@@ -121,7 +128,7 @@ impl Invocation {
                     Ok(order.transaction(&tables, run))
                 }
             });
-            process(service, &setup, event, context)
+            process(service, &setup, mode, event, context)
         } else {
             let service = idempotency.sqs(move |message: Message<Order>| {
                 let (shared, tables) = (handler_shared.clone(), tables.clone());
@@ -130,7 +137,7 @@ impl Invocation {
                     Ok(order.silent_transaction(&tables, run))
                 }
             });
-            process(service, &setup, event, context)
+            process(service, &setup, mode, event, context)
         };
         Self {
             from,
@@ -250,7 +257,8 @@ fn observer(
 
 fn process<H: Handler<Order>>(
     service: SqsService<H, Order>,
-    setup: &crate::setup::Setup,
+    setup: &Setup,
+    mode: Mode,
     event: SqsBatch,
     context: lambda_runtime::Context,
 ) -> Pin<Box<dyn Future<Output = Response>>> {
@@ -259,6 +267,9 @@ fn process<H: Handler<Order>>(
         .concurrency(setup.concurrency);
     if setup.fingerprints {
         service = service.fingerprint_at("/payload").unwrap();
+    }
+    if mode == Mode::Grouped {
+        service = service.group_commits(Duration::from_micros(setup.linger));
     }
     Box::pin(async move { service.process(event, &context).await })
 }

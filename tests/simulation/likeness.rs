@@ -1,24 +1,27 @@
 //! The store in memory answers as `DynamoDbStore` on a DynamoDB does, and leaves the same behind.
 //! What the simulation shows of the one is worth as much as this is.
 
+use std::sync::Arc;
+
 use aws_sdk_dynamodb::Client;
 use lambda_idempotency::store::{
     ClaimAnswer, ClaimRequest, CommitAnswer, CommitRequest, Completion, CompletionCondition,
-    FencingToken, Fingerprint, Lease, Moment, ReleaseAnswer, ReleaseRequest, Seen, Store,
+    FencingToken, Fingerprint, GroupAnswer, GroupRequest, Lease, Moment, ReleaseAnswer,
+    ReleaseRequest, Seen, Store,
 };
 use lambda_idempotency::{DynamoDbStore, Transaction, Write};
 use uuid::Uuid;
 
 use crate::clock::START;
 use crate::expressions::Item;
-use crate::memory::{Answer, Memory, Request};
+use crate::memory::{Answer, Memory, Request, target};
 use crate::order::{Order, Tables, Work, text};
 use crate::rng::Rng;
 use crate::server;
 use crate::tables::OwnTables;
 
 const SEQUENCES: u64 = 12;
-const STEPS: u64 = 60;
+const STEPS: u64 = 100;
 
 /// The two stores, and what they were asked.
 struct Pair {
@@ -32,6 +35,7 @@ struct Pair {
     commits: Vec<CommitRequest>,
     /// Positions of those that were applied.
     applied: Vec<usize>,
+    groups: Vec<GroupRequest>,
     history: Vec<String>,
 }
 
@@ -55,6 +59,7 @@ async fn the_store_in_memory_answers_as_a_dynamodb_does() {
             sequence,
             commits: Vec::new(),
             applied: Vec::new(),
+            groups: Vec::new(),
             history: Vec::new(),
         };
         for step in 0..STEPS {
@@ -70,6 +75,9 @@ async fn the_store_in_memory_answers_as_a_dynamodb_does() {
         "commit refused",
         "conditions failed",
         "token reused",
+        "group committed",
+        "group cancelled",
+        "group undecided",
         "released",
         "release refused",
         "read",
@@ -106,6 +114,7 @@ impl Pair {
         match request {
             Request::Claim(claim) => Answer::Claim(self.store.claim(claim).await),
             Request::Commit(commit) => Answer::Commit(self.store.commit(commit).await),
+            Request::Group(group) => Answer::Group(self.store.commit_group(group).await),
             Request::Release(release) => Answer::Release(self.store.release(release).await),
             Request::Read(record_id) => Answer::Read(self.store.read(record_id).await),
         }
@@ -143,7 +152,7 @@ impl Pair {
     fn request(&mut self, step: u64) -> Request {
         let record_id = self.named("r", 2);
         let token = FencingToken::new(self.named("t", 2));
-        match self.rng.below(10) {
+        match self.rng.below(14) {
             0..=2 => {
                 let now = self.moment();
                 let lease = Lease::until_millis(now.millis + 500 * self.rng.below(20));
@@ -167,20 +176,42 @@ impl Pair {
                 }
                 Request::Commit(other)
             }
-            _ => {
+            8 | 9 => {
                 let completion = self.completion(record_id, token);
-                let client_token = format!("c{}-{step}", Uuid::new_v4().simple());
-                let client_token = &client_token[..36.min(client_token.len())];
+                let completion = self.rng.percent(75).then_some(completion);
                 let writes = self.writes(step);
-                Request::Commit(CommitRequest::new(completion, client_token, writes))
+                Request::Commit(CommitRequest::new(completion, client_token(step), writes))
+            }
+            10 if !self.groups.is_empty() => {
+                let at = self.rng.index(self.groups.len());
+                Request::Group(self.groups[at].clone())
+            }
+            _ => {
+                let commits = (0..self.rng.between(2, 3)).map(|member| {
+                    // Mostly records of their own.
+                    let record_id = format!("{}-{member}", self.named("g", 2));
+                    let record_id = match self.rng.percent(90) {
+                        true => record_id,
+                        false => self.named("r", 2),
+                    };
+                    let token = FencingToken::new(self.named("t", 2));
+                    let completion = self.completion(record_id, token);
+                    let writes = self.writes(step);
+                    Arc::new(CommitRequest::new(
+                        Some(completion),
+                        client_token(step),
+                        writes,
+                    ))
+                });
+                let commits = commits.collect();
+                let group = GroupRequest::new(client_token(step), commits);
+                self.groups.push(group.clone());
+                Request::Group(group)
             }
         }
     }
 
-    fn completion(&mut self, record_id: String, token: FencingToken) -> Option<Completion> {
-        if self.rng.percent(25) {
-            return None;
-        }
+    fn completion(&mut self, record_id: String, token: FencingToken) -> Completion {
         let now = self.moment();
         let condition = match self.rng.percent(70) {
             true => CompletionCondition::Held,
@@ -192,7 +223,7 @@ impl Pair {
             completion.data = Some(format!("\"{}\"", self.rng.below(9)));
         }
         completion.fingerprint = self.fingerprint();
-        Some(completion)
+        completion
     }
 
     /// Near to one another, so that leases and records do end; and few, so that some end just now.
@@ -249,18 +280,6 @@ impl Pair {
     }
 }
 
-fn target(write: &Write) -> (&str, &str) {
-    let action = write.action();
-    let id = if let Some(put) = &action.put {
-        &put.item["id"]
-    } else if let Some(update) = &action.update {
-        &update.key["id"]
-    } else {
-        &action.condition_check.as_ref().unwrap().key["id"]
-    };
-    (write.table(), id.as_s().unwrap())
-}
-
 /// Everything that an answer says, and its kind.
 fn told(answer: &Answer) -> (String, &'static str) {
     let kind = match answer {
@@ -278,9 +297,25 @@ fn told(answer: &Answer) -> (String, &'static str) {
         Answer::Commit(CommitAnswer::ConditionFailed { .. }) => {
             return (format!("{answer:?}"), "conditions failed");
         }
+        Answer::Group(GroupAnswer::Committed) => "group committed",
+        Answer::Group(GroupAnswer::Undecided(_)) => "group undecided",
+        Answer::Group(GroupAnswer::Cancelled(answers)) => {
+            let answers = answers.iter().map(|answer| match answer {
+                Some(CommitAnswer::RecordRefused(seen)) => shown(seen),
+                other => format!("{other:?}"),
+            });
+            let answers: Vec<String> = answers.collect();
+            return (answers.join("; "), "group cancelled");
+        }
         other => panic!("neither store should answer {other:?}"),
     };
     (kind.to_owned(), kind)
+}
+
+/// A new one.
+fn client_token(step: u64) -> String {
+    let token = format!("c{}-{step}", Uuid::new_v4().simple());
+    token[..36.min(token.len())].to_owned()
 }
 
 fn shown(seen: &Seen) -> String {

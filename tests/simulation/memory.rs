@@ -1,14 +1,16 @@
 //! A store in memory. The conditions on records are the library's own; `likeness` compares every
 //! answer with that of a DynamoDB.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
 use lambda_idempotency::Write;
 use lambda_idempotency::store::{
     ClaimAnswer, ClaimRequest, CommitAnswer, CommitRequest, Completion, CompletionCondition,
-    Failure, Record, ReleaseAnswer, ReleaseRequest, Seen, Status, StoreError,
+    Failure, GroupAnswer, GroupRequest, Record, ReleaseAnswer, ReleaseRequest, Seen, Status,
+    StoreError,
 };
 
 use crate::expressions::{Item, Placeholders};
@@ -21,6 +23,7 @@ pub const TOKEN_WINDOW: Duration = Duration::from_secs(10 * 60);
 pub enum Request {
     Claim(ClaimRequest),
     Commit(CommitRequest),
+    Group(GroupRequest),
     Release(ReleaseRequest),
     Read(String),
 }
@@ -30,6 +33,7 @@ pub enum Request {
 pub enum Answer {
     Claim(ClaimAnswer),
     Commit(CommitAnswer),
+    Group(GroupAnswer),
     Release(ReleaseAnswer),
     Read(Result<Seen, StoreError>),
 }
@@ -39,9 +43,12 @@ impl Request {
     pub fn record_ids(&self) -> Vec<&str> {
         match self {
             Self::Claim(claim) => vec![&claim.record_id],
-            Self::Commit(commit) => {
-                let completion = commit.completion.iter();
-                completion
+            Self::Commit(_) | Self::Group(_) => {
+                let completions = self
+                    .commits()
+                    .into_iter()
+                    .flat_map(|commit| &commit.completion);
+                completions
                     .map(|completion| completion.record_id.as_str())
                     .collect()
             }
@@ -50,12 +57,19 @@ impl Request {
         }
     }
 
-    /// The business writes in it.
-    pub fn writes(&self) -> &[Write] {
+    /// The commits in it.
+    pub fn commits(&self) -> Vec<&CommitRequest> {
         match self {
-            Self::Commit(commit) => &commit.writes,
-            Self::Claim(_) | Self::Release(_) | Self::Read(_) => &[],
+            Self::Commit(commit) => vec![commit],
+            Self::Group(group) => group.commits.iter().map(Arc::as_ref).collect(),
+            Self::Claim(_) | Self::Release(_) | Self::Read(_) => Vec::new(),
         }
+    }
+
+    /// The business writes in it.
+    pub fn writes(&self) -> Vec<&Write> {
+        let commits = self.commits().into_iter();
+        commits.flat_map(|commit| &commit.writes).collect()
     }
 
     /// The answer that says that the request failed.
@@ -64,6 +78,11 @@ impl Request {
         match self {
             Self::Claim(_) => Answer::Claim(ClaimAnswer::Failed(error)),
             Self::Commit(_) => Answer::Commit(CommitAnswer::Failed(error)),
+            // Whatever refuses a group for good may be due to one commit in it.
+            Self::Group(_) => Answer::Group(match failure {
+                Failure::Rejected => GroupAnswer::Undecided(error),
+                _ => GroupAnswer::Failed(error),
+            }),
             Self::Release(_) => Answer::Release(ReleaseAnswer::Failed(error)),
             Self::Read(_) => Answer::Read(Err(error)),
         }
@@ -79,6 +98,15 @@ impl Answer {
             }
             Self::Commit(CommitAnswer::RecordRefused(_)) => {
                 Self::Commit(CommitAnswer::RecordRefused(Seen::Nothing))
+            }
+            Self::Group(GroupAnswer::Cancelled(answers)) => {
+                let hidden = answers.into_iter().map(|answer| match answer {
+                    Some(CommitAnswer::RecordRefused(_)) => {
+                        Some(CommitAnswer::RecordRefused(Seen::Nothing))
+                    }
+                    other => other,
+                });
+                Self::Group(GroupAnswer::Cancelled(hidden.collect()))
             }
             Self::Release(ReleaseAnswer::Refused(_)) => {
                 Self::Release(ReleaseAnswer::Refused(Seen::Nothing))
@@ -98,9 +126,16 @@ pub struct Memory {
 }
 
 struct Transacted {
-    request: CommitRequest,
+    commits: Vec<CommitRequest>,
     is_applied: bool,
     since: Duration,
+}
+
+/// Why nothing of a transaction was applied.
+enum NotApplied {
+    TokenReused(StoreError),
+    /// Of each commit, what speaks against it.
+    Cancelled(Vec<Option<CommitAnswer>>),
 }
 
 impl Memory {
@@ -123,6 +158,7 @@ impl Memory {
         match request {
             Request::Claim(claim) => Answer::Claim(self.claim(claim)),
             Request::Commit(commit) => Answer::Commit(self.commit(commit, now)),
+            Request::Group(group) => Answer::Group(self.commit_group(group, now)),
             Request::Release(release) => Answer::Release(self.release(release)),
             Request::Read(record_id) => Answer::Read(Ok(self.seen(record_id))),
         }
@@ -157,50 +193,89 @@ impl Memory {
                 None => CommitAnswer::Committed,
             };
         }
-        let known = self.transactions.get(&commit.client_token);
-        if let Some(known) = known.filter(|known| now <= known.since + TOKEN_WINDOW) {
-            if !is_same(&known.request, commit) {
-                let message = "the client token stands for another transaction";
-                return CommitAnswer::TokenReused(StoreError::new(Failure::Rejected, message));
-            }
-            if known.is_applied {
-                return CommitAnswer::Committed;
-            }
+        match self.transact(&commit.client_token, &[commit], now) {
+            Ok(()) => CommitAnswer::Committed,
+            Err(NotApplied::TokenReused(error)) => CommitAnswer::TokenReused(error),
+            Err(NotApplied::Cancelled(answers)) => answers.into_iter().flatten().next().unwrap(),
         }
-        let answer = self.transact(commit);
-        let transacted = Transacted {
-            request: commit.clone(),
-            is_applied: matches!(answer, CommitAnswer::Committed),
-            since: now,
-        };
-        let token = commit.client_token.clone();
-        self.transactions.insert(token, transacted);
-        answer
     }
 
-    fn transact(&mut self, commit: &CommitRequest) -> CommitAnswer {
+    fn commit_group(&mut self, group: &GroupRequest, now: Duration) -> GroupAnswer {
+        let commits: Vec<&CommitRequest> = group.commits.iter().map(Arc::as_ref).collect();
+        if has_an_item_twice(&commits) {
+            let message = "a transaction can't have an item twice";
+            return GroupAnswer::Undecided(StoreError::new(Failure::Rejected, message));
+        }
+        match self.transact(&group.client_token, &commits, now) {
+            Ok(()) => GroupAnswer::Committed,
+            Err(NotApplied::TokenReused(error)) => GroupAnswer::Undecided(error),
+            Err(NotApplied::Cancelled(answers)) => GroupAnswer::Cancelled(answers),
+        }
+    }
+
+    /// Applies all of these commits or none, and under one client token once.
+    fn transact(
+        &mut self,
+        client_token: &str,
+        commits: &[&CommitRequest],
+        now: Duration,
+    ) -> Result<(), NotApplied> {
+        let known = self.transactions.get(client_token);
+        if let Some(known) = known.filter(|known| now <= known.since + TOKEN_WINDOW) {
+            let is_same = known.commits.len() == commits.len()
+                && known
+                    .commits
+                    .iter()
+                    .zip(commits)
+                    .all(|(k, c)| is_same(k, c));
+            if !is_same {
+                let message = "the client token stands for another transaction";
+                let error = StoreError::new(Failure::Rejected, message);
+                return Err(NotApplied::TokenReused(error));
+            }
+            if known.is_applied {
+                return Ok(());
+            }
+        }
+        let refusals: Vec<_> = commits.iter().map(|commit| self.refusal(commit)).collect();
+        let is_applied = refusals.iter().all(Option::is_none);
+        let transacted = Transacted {
+            commits: commits.iter().copied().cloned().collect(),
+            is_applied,
+            since: now,
+        };
+        self.transactions
+            .insert(client_token.to_owned(), transacted);
+        if !is_applied {
+            return Err(NotApplied::Cancelled(refusals));
+        }
+        for commit in commits {
+            if let Some(completion) = &commit.completion {
+                self.complete(completion);
+            }
+            for write in &commit.writes {
+                self.write(write.action());
+            }
+        }
+        Ok(())
+    }
+
+    /// What speaks against this commit, if anything does.
+    fn refusal(&self, commit: &CommitRequest) -> Option<CommitAnswer> {
         if let Some(completion) = &commit.completion
             && !completion.applies_to(self.record(&completion.record_id))
         {
-            return CommitAnswer::RecordRefused(self.seen(&completion.record_id));
+            let seen = self.seen(&completion.record_id);
+            return Some(CommitAnswer::RecordRefused(seen));
         }
         let actions: Vec<&TransactWriteItem> = commit.writes.iter().map(Write::action).collect();
         let failed: Vec<usize> = (0..actions.len())
             .filter(|at| !self.condition_holds(actions[*at]))
             .collect();
-        if !failed.is_empty() {
-            return CommitAnswer::ConditionFailed {
-                failed,
-                incomparable: Vec::new(),
-            };
-        }
-        if let Some(completion) = &commit.completion {
-            self.complete(completion);
-        }
-        for action in actions {
-            self.write(action);
-        }
-        CommitAnswer::Committed
+        (!failed.is_empty()).then_some(CommitAnswer::ConditionFailed {
+            failed,
+            incomparable: Vec::new(),
+        })
     }
 
     fn complete(&mut self, completion: &Completion) -> CommitAnswer {
@@ -309,4 +384,31 @@ fn is_same(one: &CommitRequest, other: &CommitRequest) -> bool {
         writes.map(|write| write.action().clone()).collect()
     };
     completions && writes(one) == writes(other)
+}
+
+/// The table and the key of a business write.
+pub fn target(write: &Write) -> (&str, &str) {
+    let action = write.action();
+    let id = if let Some(put) = &action.put {
+        &put.item["id"]
+    } else if let Some(update) = &action.update {
+        &update.key["id"]
+    } else {
+        &action.condition_check.as_ref().unwrap().key["id"]
+    };
+    (write.table(), id.as_s().unwrap())
+}
+
+/// Whether two of these commits touch one item.
+pub fn has_an_item_twice(commits: &[&CommitRequest]) -> bool {
+    let mut records = HashSet::new();
+    let mut items = HashSet::new();
+    commits.iter().any(|commit| {
+        let completion = commit.completion.as_ref();
+        completion.is_some_and(|completion| !records.insert(&completion.record_id))
+            || !commit
+                .writes
+                .iter()
+                .all(|write| items.insert(target(write)))
+    })
 }

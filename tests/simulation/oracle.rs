@@ -24,6 +24,10 @@ pub const CONSUMER: &str = "sim";
 /// release or a read.
 const MOST_REQUESTS: u64 = 5;
 
+/// The groups that a message may be sent in before it goes alone. Those of several messages are
+/// counted on one.
+const MOST_GROUPS: u64 = 3;
+
 #[derive(Default)]
 pub struct Oracle {
     running: Vec<Running>,
@@ -69,7 +73,7 @@ pub fn after_landing(world: &mut World, request: &Request, before: &[(String, Op
     let mut keys: Vec<String> = Vec::new();
     for (record_id, before) in before {
         let after = world.memory.record(record_id).cloned();
-        if let Err(what) = transition(world, request, before.as_ref(), after.as_ref()) {
+        if let Err(what) = transition(world, request, record_id, before.as_ref(), after.as_ref()) {
             world.violate(|| format!("{record_id}: {what}"));
         }
         let key = record_id
@@ -98,9 +102,8 @@ pub fn after_landing(world: &mut World, request: &Request, before: &[(String, Op
             keys.push(put.item["id"].as_s().unwrap().clone());
         }
     }
-    if let Request::Commit(commit) = request
-        && commit.completion.is_none()
-    {
+    let mut commits = request.commits().into_iter();
+    if commits.any(|commit| commit.completion.is_none()) {
         world.violate(|| "a commit goes without its record".to_owned());
     }
     for key in keys {
@@ -123,6 +126,7 @@ fn now(record: Option<&Record>) -> &'static str {
 fn transition(
     world: &mut World,
     request: &Request,
+    record_id: &str,
     before: Option<&Record>,
     after: Option<&Record>,
 ) -> Result<(), String> {
@@ -132,8 +136,10 @@ fn transition(
     let (token, claims_at) = match request {
         Request::Claim(claim) => (&claim.token, Some(claim.now)),
         Request::Release(release) => (&release.token, None),
-        Request::Commit(commit) => {
-            let Some(completion) = &commit.completion else {
+        Request::Commit(_) | Request::Group(_) => {
+            let commits = request.commits().into_iter();
+            let mut completions = commits.flat_map(|commit| &commit.completion);
+            let Some(completion) = completions.find(|c| c.record_id == record_id) else {
                 return Err("changed by a commit that does not name it".to_owned());
             };
             let now = match completion.condition {
@@ -333,6 +339,7 @@ pub fn reported(
         world.violate(|| format!("{id} is {}: nobody asked for that", report.outcome));
     }
     let most = match started_in_peace {
+        true if world.setup.may_group() => MOST_REQUESTS + MOST_GROUPS,
         true => MOST_REQUESTS,
         false => 40 + 4 * report.duration.as_secs(),
     };

@@ -96,6 +96,16 @@ impl Tables {
     }
 }
 
+impl Tables {
+    /// Those whose key attributes a service is told.
+    pub fn known_keys(&self, all: bool) -> Vec<String> {
+        match all {
+            true => self.all().into(),
+            false => vec![self.entries()],
+        }
+    }
+}
+
 impl Order {
     /// The transactions in the order in which they are tried. Each names what it does in its entry
     /// and in its result, which also names the run of the handler.

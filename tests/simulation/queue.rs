@@ -69,7 +69,10 @@ impl Queue {
                     order.payload = "other".to_owned();
                     (order, group.clone())
                 }
-                _ => (order(number, rng), format!("g{}", rng.below(setup.groups))),
+                _ => (
+                    order(number, setup.items, rng),
+                    format!("g{}", rng.below(setup.groups)),
+                ),
             };
             messages.push(Message {
                 id: format!("m{number}"),
@@ -240,8 +243,8 @@ impl Queue {
     }
 }
 
-fn order(number: u64, rng: &mut Rng) -> Order {
-    let account = format!("a{}", rng.below(2));
+fn order(number: u64, items: u64, rng: &mut Rng) -> Order {
+    let account = format!("a{}", rng.below(items));
     let amount = rng.between(1, 50);
     let work = match rng.below(10) {
         0 | 1 => Work::Count,
@@ -249,10 +252,10 @@ fn order(number: u64, rng: &mut Rng) -> Order {
         3 | 4 => Work::Deposit { account, amount },
         5 | 6 => Work::Withdraw { account, amount },
         7 => Work::Seat {
-            seat: format!("s{}", rng.below(3)),
+            seat: format!("s{}", rng.below(items + 1)),
         },
         8 => Work::Profile {
-            id: format!("p{}", rng.below(2)),
+            id: format!("p{}", rng.below(items)),
             version: rng.between(1, 9),
         },
         _ => Work::Gate {

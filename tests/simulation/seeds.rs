@@ -78,7 +78,7 @@ fn every_message_takes_effect_once_whatever_happens() {
     }
     say(format_args!(
         "\n{counts}\nsimulation: {seeds} seeds, {} failed; {} deliveries, {} faults, {} effects, \
-         {} duplicates, {} takeovers; {:.1} s",
+         {} duplicates, {} takeovers, {} groups committed and {} cancelled; {:.1} s",
         failed.len(),
         counts.of("messages", "deliveries"),
         counts.all("faults of requests")
@@ -87,6 +87,8 @@ fn every_message_takes_effect_once_whatever_happens() {
         counts.of("messages", "effects"),
         counts.of("outcomes", "duplicate"),
         counts.of("interruptions", "takeover"),
+        counts.of("groups", "committed"),
+        counts.of("groups", "cancelled"),
         started.elapsed().as_secs_f64()
     ));
     assert!(
@@ -94,6 +96,13 @@ fn every_message_takes_effect_once_whatever_happens() {
         "{} of {seeds} seeds failed",
         failed.len()
     );
+    // Or nothing of them was tried.
+    for came in ["committed", "cancelled"] {
+        assert!(
+            counts.of("groups", came) > 0 || seeds < SEEDS,
+            "no transaction of several messages was {came}"
+        );
+    }
 }
 
 fn work(next: &AtomicU64, seeds: u64) -> (Counts, Vec<(u64, String)>) {

@@ -6,15 +6,37 @@ use lambda_idempotency::Claim;
 
 use crate::faults::OUTAGES;
 use crate::rng::Rng;
-use crate::world::{MINUTE, SECOND};
+use crate::world::{MILLI, MINUTE, SECOND};
 
 /// Which claim modes the invocations use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modes {
     First,
     AtCommit,
-    /// Each invocation one of the two, on the same keys.
+    /// With `group_commits`.
+    Grouped,
+    /// Each invocation one of the first two, on the same keys.
     Mixed,
+    /// Each invocation one of all three.
+    MixedWithGroups,
+}
+
+/// How one invocation takes its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    First,
+    AtCommit,
+    Grouped,
+}
+
+impl Mode {
+    pub fn claim(self) -> Claim {
+        match self {
+            // Grouping brings its own.
+            Self::First | Self::Grouped => Claim::First,
+            Self::AtCommit => Claim::AtCommit,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -28,6 +50,8 @@ pub struct Outage {
 pub struct Setup {
     pub workers: usize,
     pub modes: Modes,
+    /// How long a commit waits for others, where they go in groups.
+    pub linger: u64,
     pub concurrency: usize,
     pub batch_size: usize,
     /// Of an invocation.
@@ -36,6 +60,11 @@ pub struct Setup {
     pub retry_for: u64,
     pub stores_results: bool,
     pub fingerprints: bool,
+    /// The key attributes of all tables are declared, or of the entries' only: then a put on
+    /// another one can't be grouped.
+    pub all_keys_known: bool,
+    /// How many completed keys an invocation remembers.
+    pub remembered: usize,
     /// How far off each worker's clock is, in microseconds; all zero if the clocks are equal.
     pub skews: Vec<i64>,
     /// Deadlines are told by the true clock, and not by the worker's.
@@ -45,6 +74,8 @@ pub struct Setup {
     pub is_fifo: bool,
     pub groups: u64,
     pub messages: u64,
+    /// How many accounts, seats and profiles they are about.
+    pub items: u64,
     /// In percent of the messages: a producer sends one again, or another payload under its key.
     pub repeated: u64,
     pub reused: u64,
@@ -85,22 +116,32 @@ impl Setup {
                 }
             })
             .collect();
+        let modes = rng.pick(&[
+            Modes::First,
+            Modes::First,
+            Modes::AtCommit,
+            Modes::Grouped,
+            Modes::Grouped,
+            Modes::Mixed,
+            Modes::Mixed,
+            Modes::MixedWithGroups,
+            Modes::MixedWithGroups,
+        ]);
+        // Enough at once that several are ready together.
+        let scale = if may_group(modes) { 3 } else { 1 };
         Self {
             workers: usize::try_from(workers).unwrap(),
-            modes: rng.pick(&[
-                Modes::First,
-                Modes::First,
-                Modes::AtCommit,
-                Modes::Mixed,
-                Modes::Mixed,
-            ]),
-            concurrency: usize::try_from(rng.between(1, 10)).unwrap(),
-            batch_size: usize::try_from(rng.between(1, 10)).unwrap(),
+            modes,
+            linger: rng.pick(&[20, 20, 200]) * MILLI,
+            concurrency: usize::try_from(rng.between(scale, 10)).unwrap(),
+            batch_size: usize::try_from(rng.between(scale, 10)).unwrap(),
             timeout,
             lease_at_least: rng.pick(&[0, 0, 0, 90]) * SECOND,
             retry_for: rng.pick(&[20, 20, 2]) * SECOND,
             stores_results: rng.percent(70),
             fingerprints,
+            all_keys_known: rng.percent(70),
+            remembered: rng.pick(&[0, 0, 1, 20]),
             skews,
             true_deadlines: rng.percent(30),
             visibility: match rng.percent(50) {
@@ -108,8 +149,9 @@ impl Setup {
                 false => (timeout, timeout + 5 * timeout.min(MINUTE)),
             },
             is_fifo: rng.percent(40),
-            groups: rng.between(1, 4),
-            messages: rng.between(4, 24),
+            groups: rng.between(1, 4 * scale),
+            messages: rng.between(4 * scale, 24 * scale),
+            items: rng.pick(&[2, 2, 10]),
             repeated: rng.pick(&[0, 10, 30]),
             reused: if fingerprints {
                 rng.pick(&[0, 10, 30])
@@ -126,15 +168,26 @@ impl Setup {
         }
     }
 
-    pub fn mode(&self, rng: &mut Rng) -> Claim {
+    pub fn mode(&self, rng: &mut Rng) -> Mode {
         match self.modes {
-            Modes::First => Claim::First,
-            Modes::AtCommit => Claim::AtCommit,
-            Modes::Mixed => rng.pick(&[Claim::First, Claim::AtCommit]),
+            Modes::First => Mode::First,
+            Modes::AtCommit => Mode::AtCommit,
+            Modes::Grouped => Mode::Grouped,
+            Modes::Mixed => rng.pick(&[Mode::First, Mode::AtCommit]),
+            Modes::MixedWithGroups => rng.pick(&[Mode::First, Mode::AtCommit, Mode::Grouped]),
         }
+    }
+
+    /// Whether invocations may send the commits of several messages together.
+    pub fn may_group(&self) -> bool {
+        may_group(self.modes)
     }
 
     pub fn clocks_are_equal(&self) -> bool {
         self.skews.iter().all(|skew| *skew == 0)
     }
+}
+
+fn may_group(modes: Modes) -> bool {
+    matches!(modes, Modes::Grouped | Modes::MixedWithGroups)
 }

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
 use lambda_idempotency::store::{
-    ClaimAnswer, ClaimRequest, CommitAnswer, CommitRequest, ReleaseAnswer, ReleaseRequest, Seen,
-    Store, StoreError,
+    ClaimAnswer, ClaimRequest, CommitAnswer, CommitRequest, GroupAnswer, GroupRequest,
+    ReleaseAnswer, ReleaseRequest, Seen, Store, StoreError,
 };
 
 use crate::conduct::{self, Sender};
@@ -115,6 +115,13 @@ impl Store for SimStore {
         }
     }
 
+    async fn commit_group(&self, request: &GroupRequest) -> GroupAnswer {
+        match self.exchange(Request::Group(request.clone())).await {
+            Answer::Group(answer) => answer,
+            other => panic!("a group was answered by {other:?}"),
+        }
+    }
+
     async fn release(&self, request: &ReleaseRequest) -> ReleaseAnswer {
         match self.exchange(Request::Release(request.clone())).await {
             Answer::Release(answer) => answer,
@@ -164,6 +171,7 @@ impl Landing {
         history::landed(world, self.from, request, &answer, self.is_copy);
         oracle::after_landing(world, request, &before);
         conduct::landed(world, self.from, request, &answer);
+        count_group(world, request, &answer);
         rival::may_come(world, request, &answer);
         if let Some(slot) = self.answer_to {
             let answer = if self.hides_record {
@@ -175,4 +183,21 @@ impl Landing {
             world.in_time(delay, Event::Reply(slot, answer));
         }
     }
+}
+
+/// What came of the transactions that hold several messages.
+fn count_group(world: &mut World, request: &Request, answer: &Answer) {
+    let (Request::Group(group), Answer::Group(answer)) = (request, answer) else {
+        return;
+    };
+    let came = match answer {
+        GroupAnswer::Committed => "committed",
+        GroupAnswer::Cancelled(_) => "cancelled",
+        _ => "undecided",
+    };
+    world.counts.add("groups", came);
+    let messages = group.commits.len() as u64;
+    world
+        .counts
+        .add_many("groups", "messages in them", messages);
 }
