@@ -7,8 +7,7 @@ use lambda_idempotency::{HandlerError, Message, SqsService, Transaction};
 use serde_json::json;
 
 use super::{
-    SECOND, asked_for, assert_exact, assert_none_lost, assert_recovers, break_all, deliver, lab,
-    messages,
+    SECOND, asked_for, assert_exact, assert_none_lost, assert_recovers, deliver, lab, messages,
 };
 use crate::support::{Bank, Fault, Lab, Payment, pay};
 
@@ -40,7 +39,7 @@ async fn a_store_that_is_down_from_the_start_is_asked_for_a_few_messages_and_all
     for fault in faults() {
         let lab = lab().await;
         let service = lab.idempotency().sqs(Bank(lab.tables.clone()));
-        break_all(&lab, &fault);
+        lab.store_fails(&fault);
         let messages = messages(60);
         let reported = deliver(&lab, &service, &messages, 60 * SECOND).await;
         assert_eq!(reported.len(), 60, "{fault:?}");
@@ -68,7 +67,7 @@ fn breaks_after(
     lab.idempotency().sqs(move |message: Message<Payment>| {
         if ran.fetch_add(1, Ordering::Relaxed) + 1 == handlers {
             inner.wire.take_sent();
-            break_all(&inner, &fault);
+            inner.store_fails(&fault);
         }
         let writes = pay(&inner.tables, &message.body);
         async { Ok::<Transaction, HandlerError>(writes) }
