@@ -227,9 +227,12 @@ async fn of_ten_thousand_messages_all_are_reported_after_a_few_requests_to_a_sto
             lab.failures(&service, ten_thousand()).await,
             messages(10_000)
         );
-        // A claim and its giving back, of the first ten and at most two more.
+        // A claim and its giving back, or a commit and a look at what came of it: of the first ten and
+        // at most two more.
         assert!(lab.wire.take_operations().len() <= 24);
         assert!(most_alive() <= 10);
     }
-    assert_eq!(bytes.load(Ordering::Relaxed), 0);
+    // Each was given one byte.
+    let ran = bytes.load(Ordering::Relaxed);
+    assert!(ran <= 3 * lab.mode.handlers_without_a_key(12), "{ran} ran");
 }

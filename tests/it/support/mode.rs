@@ -77,6 +77,14 @@ impl Mode {
         }
     }
 
+    /// How many handlers run at most where so many attempts find that the store can't be used.
+    pub fn handlers_without_a_key(self, attempts: usize) -> usize {
+        match self.runs_before_it_claims() {
+            false => 0,
+            true => attempts,
+        }
+    }
+
     /// What is said of a message whose key is in other transactions to the end.
     pub fn outcome_of_conflicts(self) -> Outcome {
         match self.runs_before_it_claims() {
