@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
@@ -300,14 +300,25 @@ impl Engine {
             }
         }
         // One bad commit must not fail the others: each is decided by its own transaction.
-        let alone = group.into_iter().map(|waiting| {
+        let alone = group.into_iter().map(|mut waiting| {
             let mut sent = SentGroups {
                 requests: 1 + std::mem::take(&mut sent.requests),
                 may_land: sent.may_land,
             };
             async move {
-                let answer = self.store.commit(&waiting.commit).await;
-                waiting.answer(answer, &mut sent);
+                let commit = Arc::clone(&waiting.commit);
+                // As where it commits without others, it is not sent, or waited for, any more once
+                // its attempt has run out of time.
+                let answered = {
+                    let nobody_waits = pin!(waiting.reply.closed());
+                    match select(nobody_waits, self.store.commit(&commit)).await {
+                        Either::Left(_) => None,
+                        Either::Right((answer, _)) => Some(answer),
+                    }
+                };
+                if let Some(answer) = answered {
+                    waiting.answer(answer, &mut sent);
+                }
             }
         });
         alone.collect::<FuturesUnordered<_>>().collect::<()>().await;

@@ -1,11 +1,9 @@
 //! A store that throttles, or whose items are in other transactions, for a while.
 
-use lambda_idempotency::{Clock as _, HandlerError, Message, Transaction};
+use lambda_idempotency::{Clock as _, HandlerError, Message, Outcome, Transaction};
 
-use super::{
-    OPERATIONS, SECOND, asked_for, assert_exact, assert_recovers, deliver, done, lab, messages,
-};
-use crate::support::{Bank, Fault, Payment};
+use super::{SECOND, asked_for, assert_exact, assert_recovers, deliver, done, lab, messages};
+use crate::support::{Bank, COMMIT, Fault, Lab, ManualClock, Payment};
 
 fn conflict() -> Fault {
     Fault::code("TransactionConflictException")
@@ -20,9 +18,7 @@ async fn throttling_for_thirty_seconds_is_reported_and_the_next_delivery_does_al
         let lab = lab().await;
         let service = lab.idempotency().sqs(Bank(lab.tables.clone()));
         let ends = lab.clock.now() + 30 * SECOND;
-        for operation in OPERATIONS {
-            lab.wire.until(ends, operation, Fault::code(code));
-        }
+        lab.store_fails_until(ends, &Fault::code(code));
         let messages = messages(50);
         let reported = deliver(&lab, &service, &messages, 60 * SECOND).await;
         assert!(asked_for(&lab).len() <= 12);
@@ -38,10 +34,7 @@ async fn throttling_that_ends_within_the_time_for_trying_again_is_waited_out() {
     let idempotency = lab.builder().retry_for(60 * SECOND).build().unwrap();
     let service = idempotency.sqs(Bank(lab.tables.clone()));
     let ends = lab.clock.now() + 30 * SECOND;
-    for operation in OPERATIONS {
-        let throttled = Fault::code("ThrottlingException");
-        lab.wire.until(ends, operation, throttled);
-    }
+    lab.store_fails_until(ends, &Fault::code("ThrottlingException"));
     let messages = messages(1);
     let reported = deliver(&lab, &service, &messages, 60 * SECOND).await;
     assert!(reported.is_empty());
@@ -52,11 +45,11 @@ async fn throttling_that_ends_within_the_time_for_trying_again_is_waited_out() {
 }
 
 #[tokio::test]
-async fn claims_that_conflict_for_a_while_are_waited_out() {
+async fn keys_that_conflict_for_a_while_are_waited_out() {
     let lab = lab().await;
     let service = lab.idempotency().sqs(Bank(lab.tables.clone()));
-    lab.wire
-        .until(lab.clock.now() + 10 * SECOND, "PutItem", conflict());
+    let ends = lab.clock.now() + 10 * SECOND;
+    lab.wire.until(ends, lab.takes_the_key(), conflict());
     let messages = messages(10);
     let reported = deliver(&lab, &service, &messages, 30 * SECOND).await;
     assert!(reported.is_empty());
@@ -64,31 +57,30 @@ async fn claims_that_conflict_for_a_while_are_waited_out() {
 }
 
 #[tokio::test]
-async fn claims_that_conflict_to_the_end_are_deferred_and_nothing_is_run() {
+async fn keys_that_conflict_to_the_end_are_reported_and_nothing_is_written() {
     let lab = lab().await;
     let service = lab.idempotency().sqs(Bank(lab.tables.clone()));
-    lab.wire.always("PutItem", conflict());
-    lab.wire.always("DeleteItem", conflict());
+    for write in ["PutItem", "DeleteItem", COMMIT] {
+        lab.wire.always(write, conflict());
+    }
     let messages = messages(50);
     let reported = deliver(&lab, &service, &messages, 30 * SECOND).await;
     assert_eq!(reported.len(), 50);
     for told in lab.take_reports() {
-        let outcome = told.outcome.as_str();
-        assert!(
-            ["in_progress", "unprocessed"].contains(&outcome),
-            "{told:?}"
-        );
+        let expected = [lab.mode.outcome_of_conflicts(), Outcome::Unprocessed];
+        assert!(expected.contains(&told.outcome), "{told:?}");
     }
     assert_eq!(lab.records().await, 0);
     assert_exact(&lab, &messages, &reported).await;
     assert_recovers(&lab, &service, &messages, &reported).await;
 }
 
+/// With the key claimed first: at the commit there is no claim, so nothing to give back.
 #[tokio::test]
 async fn a_release_that_conflicts_for_a_while_still_frees_the_key_and_else_the_lease_ends() {
     let failing = |_: Message<Payment>| async { Err::<Transaction, _>(HandlerError::from("no")) };
     for lasts in [5, 600] {
-        let lab = lab().await;
+        let lab = Lab::claiming_first_with_clock(ManualClock::driven()).await;
         let service = lab.idempotency().sqs(failing);
         lab.wire
             .until(lab.clock.now() + lasts * SECOND, "DeleteItem", conflict());

@@ -3,7 +3,7 @@
 use lambda_idempotency::{HandlerError, Message, Transaction};
 use serde_json::json;
 
-use crate::support::{Lab, Payment, Record, batch};
+use crate::support::{Lab, Payment, Record, Step, batch};
 
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 const ITEMS: usize = 11;
@@ -32,7 +32,10 @@ async fn a_transaction_of_just_below_four_megabytes_is_committed_and_one_above_i
     let lab = Lab::new().await;
     let above = write(&lab, MOST_BYTES + 1).await;
     assert_eq!(above, ["m-1"]);
-    assert_eq!(lab.wire.take_operations(), ["PutItem", "DeleteItem"]);
+    assert_eq!(
+        lab.wire.take_operations(),
+        lab.steps(&[Step::Claim, Step::GiveBack])
+    );
     let told = lab.take_report();
     assert_eq!(told.reason.unwrap().as_str(), "commit");
     assert!(told.error.unwrap().contains("4194305 bytes"));
@@ -56,7 +59,10 @@ async fn a_transaction_that_is_too_large_only_with_its_record_is_done_whole_or_n
             assert_eq!((written, lab.records().await), (0, 0));
             // DynamoDB's refusal: it is not tried again.
             let operations = lab.wire.take_operations();
-            assert_eq!(operations, ["PutItem", "TransactWriteItems", "DeleteItem"]);
+            assert_eq!(
+                operations,
+                lab.steps(&[Step::Claim, Step::Commit, Step::Settle])
+            );
             assert_eq!(lab.take_report().reason.unwrap().as_str(), "commit");
         }
     }

@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lambda_idempotency::store::{
-    ClaimAnswer, ClaimRequest, CommitAnswer, CommitRequest, ReleaseAnswer, ReleaseRequest, Seen,
-    Status, Store, StoreError,
+    ClaimAnswer, ClaimRequest, CommitAnswer, CommitRequest, CompletionCondition, GroupAnswer,
+    GroupRequest, ReleaseAnswer, ReleaseRequest, Seen, Status, Store, StoreError,
 };
 use lambda_idempotency::{HandlerError, Idempotency, Message, SqsBatch, SqsService, Transaction};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use super::{break_all, messages};
-use crate::support::{Fault, Lab, Record, batch};
+use super::messages;
+use crate::support::{Fault, Lab, Record, Step, batch};
 
 /// What an invocation carries at most.
 const MOST_BYTES: usize = 6 * 1024 * 1024;
@@ -124,6 +124,14 @@ impl Rows {
     }
 }
 
+/// Completes a record that is there if its key was claimed, and only then.
+fn complete(rows: &mut HashMap<String, Status>, request: &CommitRequest) {
+    let completion = request.completion.as_ref().unwrap();
+    let before = rows.insert(completion.record_id.clone(), Status::Completed);
+    let is_claimed = matches!(completion.condition, CompletionCondition::Held);
+    assert_eq!(before, is_claimed.then_some(Status::InProgress));
+}
+
 impl Store for Rows {
     async fn claim(&self, request: &ClaimRequest) -> ClaimAnswer {
         let id = request.record_id.clone();
@@ -133,10 +141,15 @@ impl Store for Rows {
     }
 
     async fn commit(&self, request: &CommitRequest) -> CommitAnswer {
-        let id = request.completion.as_ref().unwrap().record_id.clone();
-        let before = self.change(|rows| rows.insert(id, Status::Completed));
-        assert_eq!(before.await, Some(Status::InProgress));
+        self.change(|rows| complete(rows, request)).await;
         CommitAnswer::Committed
+    }
+
+    async fn commit_group(&self, request: &GroupRequest) -> GroupAnswer {
+        let commits = request.commits.iter();
+        self.change(|rows| commits.for_each(|commit| complete(rows, commit)))
+            .await;
+        GroupAnswer::Committed
     }
 
     async fn release(&self, request: &ReleaseRequest) -> ReleaseAnswer {
@@ -167,7 +180,8 @@ async fn an_event_of_six_megabytes_of_large_messages_is_done() {
     let count = deliver_whole(&lab.idempotency(), &lab, 100_000).await;
     assert!(count > 60, "{count}");
     assert_eq!(lab.records().await, count);
-    assert_eq!(lab.wire.most_in_flight(), 10);
+    let at_once = lab.requests_of(10, &[Step::Complete]);
+    assert_eq!(lab.wire.most_in_flight(), at_once);
 }
 
 #[tokio::test]
@@ -195,8 +209,10 @@ async fn of_ten_thousand_messages_each_is_done_and_ten_at_once_are_under_way() {
     assert_eq!(bytes.load(Ordering::Relaxed), 10_000);
     assert_eq!(rows.completed(), 10_000);
     // Claim and completion of each, and nothing else.
-    assert_eq!(rows.0.requests.load(Ordering::Relaxed), 20_000);
-    assert_eq!(rows.0.alive.most.load(Ordering::Relaxed), 10);
+    let of_ten = lab.requests_of(10, &[Step::Claim, Step::Complete]);
+    assert_eq!(rows.0.requests.load(Ordering::Relaxed), 1_000 * of_ten);
+    let at_once = lab.requests_of(10, &[Step::Complete]);
+    assert_eq!(rows.0.alive.most.load(Ordering::Relaxed), at_once);
     assert!(most_alive() <= 10);
 }
 
@@ -205,15 +221,18 @@ async fn of_ten_thousand_messages_all_are_reported_after_a_few_requests_to_a_sto
     let lab = Lab::new().await;
     let bytes = Arc::default();
     let service = counting(&lab.idempotency(), &bytes);
-    break_all(&lab, &Fault::Refused);
+    lab.store_fails(&Fault::Refused);
     for _ in 0..3 {
         assert_eq!(
             lab.failures(&service, ten_thousand()).await,
             messages(10_000)
         );
-        // A claim and its giving back, of the first ten and at most two more.
+        // A claim and its giving back, or a commit and a look at what came of it: of the first ten and
+        // at most two more.
         assert!(lab.wire.take_operations().len() <= 24);
         assert!(most_alive() <= 10);
     }
-    assert_eq!(bytes.load(Ordering::Relaxed), 0);
+    // Each was given one byte.
+    let ran = bytes.load(Ordering::Relaxed);
+    assert!(ran <= 3 * lab.mode.handlers_without_a_key(12), "{ran} ran");
 }

@@ -12,28 +12,13 @@ use std::time::Duration;
 
 use lambda_idempotency::{Clock as _, Handler, SqsService};
 
-use crate::support::{Fault, Lab, ManualClock, Payment, Record, batch, context, drive, text};
+use crate::support::{Lab, ManualClock, Payment, Record, batch, drive, text};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-const OPERATIONS: [&str; 5] = [
-    "PutItem",
-    "TransactWriteItems",
-    "UpdateItem",
-    "DeleteItem",
-    "GetItem",
-];
 
 /// A lab whose pauses take place side by side.
 async fn lab() -> Lab {
     Lab::with_clock(ManualClock::driven()).await
-}
-
-/// Whatever is asked of the store fails so.
-fn break_all(lab: &Lab, fault: &Fault) {
-    for operation in OPERATIONS {
-        lab.wire.always(operation, fault.clone());
-    }
 }
 
 /// The ids of so many messages, each a payment of 10 into the account `a`.
@@ -51,8 +36,7 @@ async fn deliver<H: Handler<Payment>>(
 ) -> BTreeSet<String> {
     let deadline = lab.clock.now() + time;
     let records = messages.iter().map(|id| Record::payment(id, id));
-    let context = context(deadline);
-    let response = drive(lab, service.process(batch(records), &context)).await;
+    let response = drive(lab, lab.process_until(deadline, service, batch(records))).await;
     assert!(lab.clock.now() < deadline, "past the deadline");
     let failures = response.unwrap().batch_item_failures;
     let count = failures.len();
@@ -115,11 +99,17 @@ async fn assert_recovers<H: Handler<Payment>>(
     assert_eq!(done(lab).await.len(), messages.len());
 }
 
-/// The messages that the store was asked for since the last look at the wire.
+/// The messages whose keys the store was asked for since the last look at the wire.
 fn asked_for(lab: &Lab) -> BTreeSet<String> {
-    let claims = lab.wire.take_sent().into_iter();
-    let claims = claims.filter(|sent| sent.operation == "PutItem");
-    claims
-        .map(|claim| claim.body["Item"]["id"]["S"].as_str().unwrap().to_owned())
+    let takes_the_key = lab.takes_the_key();
+    let sent = lab.wire.take_sent().into_iter();
+    let asked = sent.filter(|sent| sent.operation == takes_the_key);
+    // A claim, or the puts of a transaction.
+    let puts = asked.flat_map(|asked| match asked.body["TransactItems"].as_array() {
+        Some(actions) => actions.iter().map(|action| action["Put"].clone()).collect(),
+        None => vec![asked.body],
+    });
+    puts.filter(|put| put["TableName"] == lab.tables.records.as_str())
+        .map(|put| put["Item"]["id"]["S"].as_str().unwrap().to_owned())
         .collect()
 }

@@ -33,8 +33,9 @@ async fn sixteen_attempts_on_one_key_have_one_winner_and_one_effect_in_every_rou
             };
             assert!(is_fine, "{result:?}");
         }
-        // With equal clocks, at most one handler runs while its lease lives.
-        assert_eq!(runs.load(std::sync::atomic::Ordering::Relaxed), 1);
+        let ran = runs.load(std::sync::atomic::Ordering::Relaxed);
+        let may_run = lab.mode.handlers_that_may_run(RACERS as u32);
+        assert!(may_run.contains(&ran), "{ran} handlers ran");
         assert_paid_once(&lab, &name).await;
     }
 }

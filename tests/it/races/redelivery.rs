@@ -7,7 +7,7 @@ use std::time::Duration;
 use lambda_idempotency::{Clock as _, HandlerError, Message};
 
 use super::{lab, race};
-use crate::support::{Fault, Payment, Record, batch, context, pay};
+use crate::support::{Fault, Payment, Record, Step, batch, pay};
 
 const MESSAGES: usize = 20;
 /// Of each kind.
@@ -20,7 +20,7 @@ async fn a_batch_that_is_delivered_many_times_at_once_is_applied_once_and_in_the
 {
     let lab = lab().await;
     for _ in 0..LOST_REPLIES {
-        for operation in ["PutItem", "TransactWriteItems", "DeleteItem"] {
+        for operation in lab.steps(&[Step::Claim, Step::Commit, Step::Settle]) {
             lab.wire.next(operation, Fault::LostReply);
         }
     }
@@ -45,9 +45,13 @@ async fn a_batch_that_is_delivered_many_times_at_once_is_applied_once_and_in_the
             let mut left: Vec<String> = (0..MESSAGES).map(|n| format!("m-{n}")).collect();
             let mut deliveries = 0;
             while !left.is_empty() {
-                let records = left.iter().map(|id| Record::payment(id, id));
-                let context = context(clock.now() + Duration::from_secs(30));
-                let response = service.process(batch(records), &context).await.unwrap();
+                let received = (deliveries + 1).to_string();
+                let records = left.iter().map(|id| {
+                    Record::payment(id, id).attribute("ApproximateReceiveCount", &*received)
+                });
+                let deadline = clock.now() + Duration::from_secs(30);
+                let response = lab.process_until(deadline, &service, batch(records));
+                let response = response.await.unwrap();
                 let reported: Vec<String> = response
                     .batch_item_failures
                     .into_iter()

@@ -76,6 +76,10 @@ impl Lab {
         Self::in_mode(Mode::ClaimFirst).await
     }
 
+    pub async fn claiming_first_with_clock(clock: ManualClock) -> Self {
+        Self::with(Mode::ClaimFirst, clock).await
+    }
+
     /// For what is there only where keys are claimed by the commit.
     pub async fn claiming_at_commit() -> Self {
         Self::in_mode(Mode::AtCommit).await
@@ -114,9 +118,12 @@ impl Lab {
         self.own_tables.create(&self.direct, what, key).await
     }
 
-    /// The store over the wire, with one SDK attempt a request, so that each fault is seen.
+    /// The store over the wire, with one SDK attempt a request, so that each fault is seen. The SDK
+    /// measures real time, and is given enough of it that a loaded machine makes no faults.
     pub fn store(&self) -> DynamoDbStore {
-        DynamoDbStore::new(self.client.clone(), &self.tables.records).attempts(1)
+        DynamoDbStore::new(self.client.clone(), &self.tables.records)
+            .attempts(1)
+            .attempt_timeout(Duration::from_secs(60))
     }
 
     pub fn builder(&self) -> IdempotencyBuilder {

@@ -1,8 +1,9 @@
 //! In which mode a lab takes its keys and commits, and which requests that takes.
 
-use std::time::Duration;
+use std::ops::RangeInclusive;
+use std::time::{Duration, SystemTime};
 
-use lambda_idempotency::{Claim, SqsService};
+use lambda_idempotency::{Claim, Outcome, SqsService};
 
 use super::{Fault, Lab};
 
@@ -11,6 +12,9 @@ pub const VARIABLE: &str = "CLAIM";
 
 /// The operation that commits business writes.
 pub const COMMIT: &str = "TransactWriteItems";
+
+/// All operations that the library sends.
+const OPERATIONS: [&str; 5] = ["PutItem", "UpdateItem", "DeleteItem", "GetItem", COMMIT];
 
 /// How long commits of a batch wait for one another.
 const LINGER: Duration = Duration::from_millis(20);
@@ -63,6 +67,31 @@ impl Mode {
     /// Whether a handler may run for a message that its record refuses.
     pub fn runs_before_it_claims(self) -> bool {
         self.claim() == Claim::AtCommit
+    }
+
+    /// How many handlers run where so many attempts meet on one key, with equal clocks.
+    pub fn handlers_that_may_run(self, attempts: u32) -> RangeInclusive<u32> {
+        match self.runs_before_it_claims() {
+            false => 1..=1,
+            true => 1..=attempts,
+        }
+    }
+
+    /// How many handlers run at most where so many attempts find that the store can't be used.
+    pub fn handlers_without_a_key(self, attempts: usize) -> usize {
+        match self.runs_before_it_claims() {
+            false => 0,
+            true => attempts,
+        }
+    }
+
+    /// What is said of a message whose key is in other transactions to the end.
+    pub fn outcome_of_conflicts(self) -> Outcome {
+        match self.runs_before_it_claims() {
+            false => Outcome::InProgress,
+            // The handler has run, and its commit was refused.
+            true => Outcome::Failed,
+        }
     }
 }
 
@@ -135,8 +164,15 @@ impl Lab {
 
     /// Every request fails so, until the wire is healed.
     pub fn store_fails(&self, fault: &Fault) {
-        for operation in ["PutItem", "UpdateItem", "DeleteItem", "GetItem", COMMIT] {
+        for operation in OPERATIONS {
             self.wire.always(operation, fault.clone());
+        }
+    }
+
+    /// Every request fails so until this time.
+    pub fn store_fails_until(&self, until: SystemTime, fault: &Fault) {
+        for operation in OPERATIONS {
+            self.wire.until(until, operation, fault.clone());
         }
     }
 }
