@@ -1,6 +1,7 @@
 //! One batch: which messages run side by side, which wait for one another, when to stop.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -136,11 +137,10 @@ impl Drop for KeyTurn<'_> {
         let turns = &self.turns.turns;
         let mut turns = turns.lock().unwrap_or_else(PoisonError::into_inner);
         // The map's own and this turn's.
-        if turns
-            .get(&self.record_id)
-            .is_some_and(|turn| Arc::strong_count(turn) <= 2)
+        if let Entry::Occupied(turn) = turns.entry(Arc::clone(&self.record_id))
+            && Arc::strong_count(turn.get()) <= 2
         {
-            turns.remove(&self.record_id);
+            turn.remove();
         }
     }
 }

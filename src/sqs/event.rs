@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use aws_lambda_events::sqs::SqsEvent;
+use memchr::memmem;
 use serde::Deserialize;
 use serde::Deserializer as _;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -47,12 +48,17 @@ impl SqsBatch {
     /// Reads each record when its turn comes, so that a large event is not held twice; all of them
     /// at once where they say together what to do.
     pub(super) fn read(self) -> Result<Records, Error> {
-        let is_foreign = self
-            .records
-            .first()
-            .is_some_and(|first| ReadRecord::read(0, first).foreign_source.is_some());
-        // A queue's name is in its ARN, as text that needs no escape.
-        let may_be_fifo = || self.records.iter().any(|raw| raw.get().contains(".fifo"));
+        // The names of the source and of the queue are text that needs no escape. Where they are
+        // somewhere else in a record, more is read at once than has to be.
+        let is_foreign = self.records.first().is_some_and(|first| {
+            memmem::find(first.get().as_bytes(), b"\"aws:sqs\"").is_none()
+                && ReadRecord::read(0, first).foreign_source.is_some()
+        });
+        let fifo = memmem::Finder::new(".fifo");
+        let may_be_fifo = || {
+            let mut texts = self.records.iter().map(|raw| raw.get().as_bytes());
+            texts.any(|text| fifo.find(text).is_some())
+        };
         let is_one_by_one = !is_foreign && !may_be_fifo();
         let records = self.records.into_iter().enumerate();
         let mut records = records.map(|(position, raw)| ReadRecord::read(position, &raw));
