@@ -9,7 +9,8 @@ use lambda_idempotency::store::{
     GroupAnswer, GroupRequest, Seen, Status,
 };
 
-use crate::memory::{Answer, Request, has_an_item_twice};
+use crate::items::has_an_item_twice;
+use crate::memory::{Answer, Request};
 use crate::world::{MILLI, MINUTE, World};
 
 /// Who sends a request.
