@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 
 use lambda_idempotency::Report;
 use lambda_idempotency::store::{
-    ClaimAnswer, ClaimRequest, CommitAnswer, CompletionCondition, FencingToken, GroupAnswer,
-    GroupRequest, Seen, Status,
+    ClaimAnswer, ClaimRequest, CommitAnswer, CommitRequest, CompletionCondition, FencingToken,
+    GroupAnswer, GroupRequest, Seen, Status,
 };
 
-use crate::memory::{Answer, Request, has_an_item_twice};
+use crate::items::has_an_item_twice;
+use crate::memory::{Answer, Request};
 use crate::world::{MILLI, MINUTE, World};
 
 /// Who sends a request.
@@ -27,6 +28,8 @@ pub struct Conduct {
     made: HashMap<FencingToken, u64>,
     /// The records whose first message of this invocation has ended.
     ended: HashSet<(u64, String)>,
+    /// The client tokens of commits that were refused, and whose senders know.
+    refused: HashSet<String>,
     stalled: HashSet<u64>,
     /// What the invocations were told of their end: milliseconds since the epoch, by their clocks.
     deadlines: HashMap<u64, u64>,
@@ -65,6 +68,9 @@ pub fn sent(world: &mut World, from: Sender, request: &Request) {
     if let Request::Group(group) = request {
         is_well_packed(world, group);
     }
+    for commit in request.commits() {
+        was_not_refused(world, commit);
+    }
     let conduct = &mut world.conduct;
     let last = match request {
         Request::Claim(claim) => {
@@ -90,24 +96,39 @@ pub fn sent(world: &mut World, from: Sender, request: &Request) {
 }
 
 /// The answer has reached the library.
-pub fn answered(world: &mut World, from: Sender, record_ids: Vec<String>, answer: &Answer) {
-    let refused: Vec<bool> = match answer {
-        Answer::Claim(ClaimAnswer::Refused(_)) => vec![true],
-        Answer::Commit(answer) => vec![is_refused(Some(answer))],
-        Answer::Group(GroupAnswer::Cancelled(answers)) => answers
-            .iter()
-            .map(|answer| is_refused(answer.as_ref()))
-            .collect(),
+pub fn answered(world: &mut World, from: Sender, request: &Request, answer: &Answer) {
+    if let (Request::Claim(claim), Answer::Claim(ClaimAnswer::Refused(_))) = (request, answer) {
+        is_closed(world, from, &claim.record_id);
+    }
+    let answers: Vec<Option<&CommitAnswer>> = match answer {
+        Answer::Commit(answer) => vec![Some(answer)],
+        Answer::Group(GroupAnswer::Cancelled(answers)) => {
+            answers.iter().map(Option::as_ref).collect()
+        }
         _ => Vec::new(),
     };
-    for (record_id, _) in record_ids.into_iter().zip(refused).filter(|(_, is)| *is) {
-        let record = (from.invocation, record_id);
-        world.conduct.last.insert(record, Last::Closed);
+    for (commit, answer) in request.commits().into_iter().zip(answers) {
+        let is_by_record = matches!(answer, Some(CommitAnswer::RecordRefused(_)));
+        if is_by_record && let Some(completion) = &commit.completion {
+            is_closed(world, from, &completion.record_id);
+        }
+        if is_by_record || matches!(answer, Some(CommitAnswer::ConditionFailed { .. })) {
+            let token = commit.client_token.clone();
+            world.conduct.refused.insert(token);
+        }
     }
 }
 
-fn is_refused(answer: Option<&CommitAnswer>) -> bool {
-    matches!(answer, Some(CommitAnswer::RecordRefused(_)))
+fn is_closed(world: &mut World, from: Sender, record_id: &str) {
+    let record = (from.invocation, record_id.to_owned());
+    world.conduct.last.insert(record, Last::Closed);
+}
+
+/// What was refused is not tried again: not alone, and not to the harm of others.
+fn was_not_refused(world: &mut World, commit: &CommitRequest) {
+    if world.conduct.refused.contains(&commit.client_token) {
+        world.violate(|| "a commit is sent again after it was refused".to_owned());
+    }
 }
 
 /// A group holds several messages, no item twice, and none of which it is not known.

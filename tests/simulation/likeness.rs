@@ -14,7 +14,8 @@ use uuid::Uuid;
 
 use crate::clock::START;
 use crate::expressions::Item;
-use crate::memory::{Answer, Memory, Request, target};
+use crate::items::target;
+use crate::memory::{Answer, Memory, Request};
 use crate::order::{Order, Tables, Work, text};
 use crate::rng::Rng;
 use crate::server;

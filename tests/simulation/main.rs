@@ -15,6 +15,7 @@ mod fingerprint;
 mod handler;
 mod history;
 mod invocation;
+mod items;
 mod likeness;
 mod memory;
 mod oracle;

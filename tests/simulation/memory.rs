@@ -1,7 +1,7 @@
 //! A store in memory. The conditions on records are the library's own; `likeness` compares every
 //! answer with that of a DynamoDB.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use lambda_idempotency::store::{
 };
 
 use crate::expressions::{Item, Placeholders};
+use crate::items::has_an_item_twice;
 
 /// How long DynamoDB remembers a client token.
 pub const TOKEN_WINDOW: Duration = Duration::from_secs(10 * 60);
@@ -384,31 +385,4 @@ fn is_same(one: &CommitRequest, other: &CommitRequest) -> bool {
         writes.map(|write| write.action().clone()).collect()
     };
     completions && writes(one) == writes(other)
-}
-
-/// The table and the key of a business write.
-pub fn target(write: &Write) -> (&str, &str) {
-    let action = write.action();
-    let id = if let Some(put) = &action.put {
-        &put.item["id"]
-    } else if let Some(update) = &action.update {
-        &update.key["id"]
-    } else {
-        &action.condition_check.as_ref().unwrap().key["id"]
-    };
-    (write.table(), id.as_s().unwrap())
-}
-
-/// Whether two of these commits touch one item.
-pub fn has_an_item_twice(commits: &[&CommitRequest]) -> bool {
-    let mut records = HashSet::new();
-    let mut items = HashSet::new();
-    commits.iter().any(|commit| {
-        let completion = commit.completion.as_ref();
-        completion.is_some_and(|completion| !records.insert(&completion.record_id))
-            || !commit
-                .writes
-                .iter()
-                .all(|write| items.insert(target(write)))
-    })
 }

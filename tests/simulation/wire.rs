@@ -63,21 +63,19 @@ pub struct SimStore {
 impl SimStore {
     async fn exchange(&self, request: Request) -> Answer {
         let slot = Slot::default();
-        let record_ids = request.record_ids().into_iter().map(str::to_owned);
-        let record_ids = record_ids.collect();
-        send(&mut lock(&self.shared), self.from, request, &slot);
+        let request = Arc::new(request);
+        send(&mut lock(&self.shared), self.from, &request, &slot);
         let answer = slot.answer().await;
-        conduct::answered(&mut lock(&self.shared), self.from, record_ids, &answer);
+        conduct::answered(&mut lock(&self.shared), self.from, &request, &answer);
         answer
     }
 }
 
-fn send(world: &mut World, from: Sender, request: Request, slot: &Slot) {
+fn send(world: &mut World, from: Sender, request: &Arc<Request>, slot: &Slot) {
     world.counts.add("requests", request.kind());
-    let plan = plan(world, &request);
-    history::sent(world, from, &request, &plan);
-    conduct::sent(world, from, &request);
-    let request = Arc::new(request);
+    let plan = plan(world, request);
+    history::sent(world, from, request, &plan);
+    conduct::sent(world, from, request);
     let last = plan.landings.len().checked_sub(1);
     for (number, delay) in plan.landings.into_iter().enumerate() {
         let answers = match plan.outcome {
@@ -86,7 +84,7 @@ fn send(world: &mut World, from: Sender, request: Request, slot: &Slot) {
             Outcome::Failed { .. } | Outcome::Silence => false,
         };
         let landing = Landing {
-            request: Arc::clone(&request),
+            request: Arc::clone(request),
             from,
             answer_to: answers.then(|| slot.clone()),
             hides_record: plan.hides_record,
