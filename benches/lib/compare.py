@@ -18,7 +18,7 @@ WARM = 30
 LATENCIES_MS = (0, 5)
 # A file of events is as long as takes a system about this long, so that each one's median rests on
 # the same time of measuring.
-FULL = {"rounds": 5, "seconds": 3.0, "cold": 7, "large": 6_000_000}
+FULL = {"rounds": 7, "seconds": 1.0, "cold": 7, "large": 6_000_000}
 QUICK = {"rounds": 1, "seconds": 0.3, "cold": 1, "large": 600_000}
 
 

@@ -28,14 +28,32 @@ class Store:
     """The embedded DynamoDB behind its proxy."""
 
     def __init__(self, program: Path):
+        self.program = program
+        self.latency = "latency 0"
+        self.start()
+
+    def start(self):
         self.process = subprocess.Popen(
-            [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            [self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
         self.endpoint = self.process.stdout.readline().strip()
         if not self.endpoint:
             raise SystemExit("the store did not start")
 
+    def renew(self):
+        """A new process of the same store: it keeps every client token for ten minutes and gets slower
+        with each, which would count against whoever comes later."""
+        self.stop()
+        self.start()
+        self.tell(self.latency)
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=10)
+
     def tell(self, command: str):
+        if command.startswith("latency"):
+            self.latency = command
         self.process.stdin.write(command + "\n")
         answer = self.process.stdout.readline()
         if not answer:
@@ -46,8 +64,7 @@ class Store:
         return self
 
     def __exit__(self, *_):
-        self.process.stdin.close()
-        self.process.wait(timeout=10)
+        self.stop()
 
 
 @dataclass(frozen=True)
@@ -92,6 +109,7 @@ class Run:
 def run(store: Store, system: System, events: Path, warm: int, messages: int, extra=()) -> Run:
     """Drives `system` through `events`: `warm` of them unmeasured, then the others, which hold
     `messages` messages."""
+    store.renew()
     store.tell("reset")
     started = time.monotonic()
     process = subprocess.Popen(
