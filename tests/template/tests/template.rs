@@ -189,7 +189,9 @@ fn a_missing_or_unused_permission_is_found() {
 
 #[test]
 fn the_list_of_actions_is_what_the_library_calls() {
-    let source = file("src/store/dynamodb.rs");
+    let source = ["mod", "commit"]
+        .map(|name| file(&format!("src/store/dynamodb/{name}.rs")))
+        .concat();
     let calls = [
         ("put_item", "dynamodb:PutItem"),
         ("update_item", "dynamodb:UpdateItem"),
