@@ -35,17 +35,21 @@ impl OwnTables {
     /// Makes a table of this name.
     pub async fn add(&self, client: &Client, table: &str, key: &[&str]) {
         self.0.lock().unwrap().push(table.to_owned());
-        let mut status = create(client, table, key).await;
-        // An emulator's are ready at once. DynamoDB takes some seconds.
-        while status != Some(TableStatus::Active) {
+        create(client, table, key).await;
+        // An emulator's is ready at once, though the answer may not say so. DynamoDB takes some seconds.
+        while !is_active(client, table).await {
             tokio::time::sleep(Duration::from_millis(250)).await;
-            let told = client.describe_table().table_name(table).send().await;
-            status = told.unwrap().table.and_then(|table| table.table_status);
         }
     }
 }
 
-async fn create(client: &Client, table: &str, key: &[&str]) -> Option<TableStatus> {
+async fn is_active(client: &Client, table: &str) -> bool {
+    let told = client.describe_table().table_name(table).send().await;
+    let status = told.unwrap().table.and_then(|table| table.table_status);
+    status == Some(TableStatus::Active)
+}
+
+async fn create(client: &Client, table: &str, key: &[&str]) {
     let types = [KeyType::Hash, KeyType::Range];
     let mut request = client
         .create_table()
@@ -68,8 +72,7 @@ async fn create(client: &Client, table: &str, key: &[&str]) -> Option<TableStatu
                     .unwrap(),
             );
     }
-    let made = request.send().await.unwrap();
-    made.table_description.and_then(|table| table.table_status)
+    request.send().await.unwrap();
 }
 
 impl Drop for OwnTables {
