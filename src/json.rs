@@ -133,7 +133,8 @@ pub(crate) fn scalar(value: &RawValue) -> Result<Scalar, serde_json::Error> {
 }
 
 /// The value in its one canonical form: members sorted by name, numbers as exact decimals, no
-/// white space, one way to escape. Two texts have the same form if and only if they mean the same.
+/// white space, one way to escape. Two texts have the same form if and only if they mean the same
+/// (but for numbers whose exponent takes more than 64 bits: they count as they are written).
 pub(crate) fn canonical(text: &str) -> Result<String, serde_json::Error> {
     let value: &RawValue = serde_json::from_str(text)?;
     let mut form = String::with_capacity(text.len());
@@ -184,7 +185,7 @@ fn write_canonical(
 
 /// A number's exact value in one form, whatever way it is written: `10`, `10.0` and `1e1` are `10`.
 ///
-/// Text that is not a number stays as it is.
+/// Text that is not a number stays as it is, and so does one whose exponent takes more than 64 bits.
 pub(crate) fn decimal(text: &str) -> String {
     exact_decimal(text).unwrap_or_else(|| text.to_owned())
 }
