@@ -61,7 +61,7 @@ impl Idempotency {
     /// for no comparison. The claim holds until `deadline`, and `work` is dropped shortly before,
     /// so that there is time to commit or to settle. A deadline that Lambda can't have given (more
     /// than 16 minutes ahead, or more than 15 minutes past) is replaced by
-    /// [`default_time`](IdempotencyBuilder::default_time).
+    /// [`default_time`](crate::IdempotencyBuilder::default_time).
     ///
     /// Dropping the future leaves the key claimed until the deadline.
     ///

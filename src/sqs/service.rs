@@ -204,7 +204,7 @@ impl<H, B> SqsService<H, B> {
     ///
     /// A commit waits for others until no message that is under way can still join it, and no
     /// longer than `linger` after the first one was ready; 20 ms is a good choice. Implies
-    /// [`Claim::AtCommit`], and is wrong where that is.
+    /// [`Claim::AtCommit`](crate::Claim::AtCommit), and is wrong where that is.
     ///
     /// What fits: 100 actions (each message takes one for its record) and 4 MB, and no two messages
     /// that touch the same item. A put counts as touching an item only where the key attributes of
