@@ -63,7 +63,7 @@ impl Run<'_> {
                     let mut failed_writes = failed.iter().filter_map(|at| request.writes.get(*at));
                     if !incomparable.is_empty() {
                         let error = failures::incomparable(&incomparable, &request.writes);
-                        return self.settle(error, self.engine.retry_for).await;
+                        return self.settle_commit(error, until).await;
                     } else if failed_writes.any(Write::is_version_guard) {
                         body = Prepared::nothing();
                         stale = true;
@@ -71,11 +71,11 @@ impl Run<'_> {
                         body = *alternative;
                     } else {
                         let error = failures::condition_failed(&failed, &request.writes);
-                        return self.settle(error, self.engine.retry_for).await;
+                        return self.settle_commit(error, until).await;
                     }
                 }
                 Sent::Failed(error) => {
-                    let settled = self.settle(error, self.engine.retry_for).await;
+                    let settled = self.settle_commit(error, until).await;
                     return settled.map(|finish| finish.superseded(stale));
                 }
             }

@@ -3,7 +3,6 @@
 //! Each attempt hands its commit in and waits; one driver, polled beside the batch, sends them
 //! together and gives each attempt the answer that it would have got alone.
 
-use std::collections::HashSet;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -239,7 +238,8 @@ impl Size {
 #[derive(Default)]
 struct Plan<'a> {
     size: Size,
-    items: HashSet<ItemId<'a>>,
+    /// Few enough to be looked through: a transaction has at most 100 actions.
+    items: Vec<ItemId<'a>>,
     is_closed: bool,
 }
 

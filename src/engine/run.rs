@@ -13,6 +13,7 @@ use super::failures;
 use super::group::Groups;
 use super::memory::Memory;
 use super::requests::{NO_ANSWER, NoAnswer};
+use super::settle::BRIEFLY;
 use super::times::{Backoff, Times, left};
 use super::{Engine, Finish, Protection, WorkError};
 use crate::claim::Claim;
@@ -23,9 +24,6 @@ use crate::store::{
     ClaimAnswer, ClaimRequest, Completion, CompletionCondition, Failure, Seen, StoreError,
 };
 use crate::transaction::Prepared;
-
-/// A claim whose reply was lost may have landed: how long to try to give it back.
-const GIVE_BACK: Duration = Duration::from_secs(1);
 
 /// One attempt under way.
 pub(super) struct Run<'e> {
@@ -190,7 +188,7 @@ impl<'e> Run<'e> {
         };
         // An earlier try may have landed, and the answer speaks for the last one only. The key would
         // stay held until the lease ends then, and a redelivery be spent on it.
-        self.settle(error, GIVE_BACK).await.map(AfterClaim::Finish)
+        self.settle(error, BRIEFLY).await.map(AfterClaim::Finish)
     }
 
     /// Reads the record before work that may have been done: what a claim would have found.

@@ -2,16 +2,33 @@
 
 use std::error::Error as StdError;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::requests::NoAnswer;
 use super::run::{Guard, Run};
-use super::times::Backoff;
+use super::times::{Backoff, left};
 use super::{Finish, decide};
 use crate::error::{Error, ErrorKind};
 use crate::store::{Failure, ReleaseAnswer, ReleaseRequest, Seen};
 
+/// How long to try at least to settle what the next delivery settles too.
+pub(super) const BRIEFLY: Duration = Duration::from_secs(1);
+
 impl Run<'_> {
+    /// Settles a commit that was tried until `until`.
+    pub(super) async fn settle_commit(
+        &self,
+        error: Error,
+        until: SystemTime,
+    ) -> Result<Finish, Error> {
+        let patience = match self.guard {
+            // One time for both: no key is held, and an outage should not cost it twice.
+            Guard::AtCommit { .. } => left(until, self.now()).max(BRIEFLY),
+            Guard::ClaimFirst | Guard::None => self.engine.retry_for,
+        };
+        self.settle(error, patience).await
+    }
+
     /// Gives the key back after a failure, and finds out whether the work was committed after all.
     ///
     /// `error` stands unless the record turns out to be completed.
@@ -37,12 +54,11 @@ impl Run<'_> {
                 decide::finished(refusal, record)
                     .unwrap_or_else(|| Err(self.unless_it_may_land(error)))
             }
-            Ok(Seen::Nothing) => Err(self.unless_it_may_land(error)),
-            Ok(Seen::Unreadable(_)) => Err(self.unless_known(error)),
+            Ok(Seen::Nothing | Seen::Unreadable(_)) => Err(self.unless_it_may_land(error)),
             Err(_) => {
                 // Neither the commit nor this: it is not one message's table or condition.
                 self.store_was_down.store(true, Ordering::Relaxed);
-                Err(self.unless_known(error))
+                Err(self.unless_it_may_land(error))
             }
         }
     }

@@ -290,14 +290,41 @@ async fn the_read_that_settles_is_tried_again_and_without_an_answer_it_is_unknow
         Fault::Silence(Duration::from_secs(20)),
     ] {
         let lab = Lab::claiming_at_commit().await;
-        // Refused, perhaps after a try that landed.
-        lab.wire.next(COMMIT, Fault::code("ValidationException"));
+        lab.wire.next(COMMIT, Fault::AnswerInstead(400, json!({})));
         lab.wire.always("GetItem", fault.clone());
         let started = lab.clock.now();
         let error = lab.pay(&lab.idempotency()).await.unwrap_err();
         assert!(error.is_unknown(), "{fault:?}: {error:?}");
         let took = lab.clock.now().duration_since(started).unwrap();
         assert!(took <= Duration::from_secs(30), "{fault:?} took {took:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_commit_that_can_not_be_settled_is_known_to_have_written_nothing() {
+    for fault in [Fault::code("AccessDeniedException"), Fault::Reset] {
+        let lab = Lab::claiming_at_commit().await;
+        lab.wire.next(COMMIT, Fault::code("AccessDeniedException"));
+        lab.wire.always("GetItem", fault.clone());
+        let error = lab.pay(&lab.idempotency()).await.unwrap_err();
+        assert!(error.is_store(), "{fault:?}: {error:?}");
+        assert!(format!("{error:#}").contains("nothing was written"));
+        assert_nothing_applied(&lab).await;
+    }
+}
+
+#[tokio::test]
+async fn an_outage_at_the_commit_takes_the_time_for_trying_again_once_not_twice() {
+    for fault in [Fault::Reset, Fault::code("ThrottlingException")] {
+        let lab = Lab::claiming_at_commit().await;
+        lab.wire.always(COMMIT, fault.clone());
+        lab.wire.always("GetItem", fault.clone());
+        let started = lab.clock.now();
+        lab.pay(&lab.idempotency()).await.unwrap_err();
+        let took = lab.clock.now().duration_since(started).unwrap();
+        // 20 s for the commit, 1 s for the read, and a pause.
+        let range = Duration::from_secs(19)..Duration::from_secs(23);
+        assert!(range.contains(&took), "{fault:?} took {took:?}");
     }
 }
 

@@ -553,21 +553,3 @@ async fn a_version_guard_of_one_s_own_supersedes_and_another_condition_beside_it
         .await;
     assert_eq!(done.unwrap(), Done::Stale);
 }
-
-#[tokio::test]
-async fn the_sdk_s_own_second_try_shares_the_client_token() {
-    let lab = Lab::claiming_first().await;
-    let store = lab.store().attempts(2);
-    let idempotency = lab.builder_on(store).build().unwrap();
-    lab.wire.next(COMMIT, Fault::LostReply);
-    assert_eq!(lab.pay(&idempotency).await.unwrap(), paid());
-    let undisturbed = lab.steps(&[Step::Claim, Step::Commit]);
-    let sent = lab.wire.take_operations();
-    assert_eq!(sent.len(), undisturbed.len() + 1);
-    assert_eq!(
-        lab.take_report().requests as usize,
-        undisturbed.len(),
-        "one call, whatever the SDK does in it"
-    );
-    assert_applied(&lab).await;
-}

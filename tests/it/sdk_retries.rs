@@ -2,7 +2,7 @@
 
 use lambda_idempotency::{Done, Idempotency};
 
-use crate::support::{COMMIT, Fault, KEY, Lab};
+use crate::support::{Bank, COMMIT, Fault, KEY, Lab, Record, Step, batch};
 
 /// On the store as users have it, with two SDK attempts a request.
 fn idempotency(lab: &Lab) -> Idempotency {
@@ -22,6 +22,34 @@ async fn a_commit_that_landed_before_the_sdk_s_second_try_is_found() {
         lab.wire.next(COMMIT, second.clone());
         let paid = lab.pay(&idempotency(&lab)).await.unwrap();
         assert_eq!(paid, Done::Completed("paid".to_owned()), "{second:?}");
+        assert_eq!(lab.balance("a").await, 10);
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_is_sent_again_by_the_protocol_alone_so_that_each_try_is_seen() {
+    for fault in [
+        Fault::LostReply,
+        Fault::Reset,
+        Fault::code("InternalServerError"),
+    ] {
+        let lab = Lab::new().await;
+        let store = lab.store().attempts(5);
+        let service = lab.builder_on(store).build().unwrap();
+        let service = service.sqs(Bank(lab.tables.clone()));
+        lab.wire.next(COMMIT, fault);
+        let payment = batch([Record::payment("m-1", KEY)]);
+        assert!(lab.failures(&service, payment).await.is_empty());
+        let sent = lab.wire.take_sent();
+        let operations: Vec<&str> = sent.iter().map(|sent| sent.operation.as_str()).collect();
+        let expected = lab.steps(&[Step::Claim, Step::Commit, Step::Commit]);
+        assert_eq!(operations, expected);
+        assert_eq!(lab.take_report().requests as usize, sent.len());
+        // The same commit, under the same client token.
+        let [.., first, second] = sent.as_slice() else {
+            unreachable!("two commits were sent")
+        };
+        assert_eq!(first.body, second.body);
         assert_eq!(lab.balance("a").await, 10);
     }
 }

@@ -3,7 +3,6 @@
 use std::error::Error as StdError;
 
 use aws_sdk_dynamodb::config::http::HttpResponse;
-use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
@@ -13,10 +12,11 @@ use aws_sdk_dynamodb::types::{
 };
 
 use super::DynamoDbStore;
+use super::one_try::override_of_one_try;
 use crate::store::answer::{CommitAnswer, Failure, GroupAnswer, Seen, StoreError};
 use crate::store::classify;
 use crate::store::layout::CompletingWrite;
-use crate::store::request::{CommitRequest, Completion, CompletionCondition, GroupRequest};
+use crate::store::request::{CommitRequest, Completion, GroupRequest};
 
 impl DynamoDbStore {
     pub(super) async fn complete_alone(&self, completion: &Completion) -> CommitAnswer {
@@ -37,7 +37,7 @@ impl DynamoDbStore {
                     put.return_values_on_condition_check_failure,
                 )
                 .customize()
-                .config_override(one_try())
+                .config_override(override_of_one_try())
                 .send()
                 .await;
             let refusal = |error: &PutItemError| match error {
@@ -141,9 +141,8 @@ impl DynamoDbStore {
         if let Err(error) = self.add_actions(&mut actions, request) {
             return CommitAnswer::Failed(error);
         }
-        let needs_a_claim = request.completion.as_ref().is_none_or(is_of_a_claim);
         let token = &request.client_token;
-        let Err(error) = self.send_transaction(actions, token, needs_a_claim).await else {
+        let Err(error) = self.send_transaction(actions, token).await else {
             return CommitAnswer::Committed;
         };
         if let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) =
@@ -172,10 +171,8 @@ impl DynamoDbStore {
                 return GroupAnswer::Undecided(error);
             }
         }
-        let mut records = request.commits.iter().flat_map(|commit| &commit.completion);
-        let need_claims = records.all(is_of_a_claim);
         let token = &request.client_token;
-        let Err(error) = self.send_transaction(actions, token, need_claims).await else {
+        let Err(error) = self.send_transaction(actions, token).await else {
             return GroupAnswer::Committed;
         };
         if let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) =
@@ -211,28 +208,13 @@ impl DynamoDbStore {
         &self,
         actions: Vec<TransactWriteItem>,
         client_token: &str,
-        sdk_may_retry: bool,
     ) -> Result<(), SdkError<TransactWriteItemsError, HttpResponse>> {
-        let request = self
-            .client
+        self.client
             .transact_write_items()
             .set_transact_items(Some(actions))
-            .client_request_token(client_token);
-        let answer = if sdk_may_retry {
-            request.send().await
-        } else {
-            request.customize().config_override(one_try()).send().await
-        };
-        answer.map(drop)
+            .client_request_token(client_token)
+            .send()
+            .await
+            .map(drop)
     }
-}
-
-/// Whether no late copy of the commit can land once the claim is given back. Of any other each try
-/// has to be seen, or what may still land would be said to be undone.
-fn is_of_a_claim(completion: &Completion) -> bool {
-    completion.condition == CompletionCondition::Held
-}
-
-fn one_try() -> aws_sdk_dynamodb::config::Builder {
-    aws_sdk_dynamodb::Config::builder().retry_config(RetryConfig::disabled())
 }

@@ -1,18 +1,21 @@
 //! The store on DynamoDB: builds each request, and hands each error to [`classify`].
 
 mod commit;
+mod one_try;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::StalledStreamProtectionConfig;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure;
 
+use self::one_try::TransactionsOnce;
 use super::Store;
 use super::answer::{ClaimAnswer, CommitAnswer, GroupAnswer, ReleaseAnswer, Seen, StoreError};
 use super::classify;
@@ -63,8 +66,9 @@ impl DynamoDbStore {
 
     /// A store in this table.
     pub fn new(client: Client, table: impl Into<String>) -> Self {
+        let config = client.config().to_builder().interceptor(TransactionsOnce);
         Self {
-            client,
+            client: Client::from_conf(config.build()),
             layout: Layout {
                 table: table.into(),
                 names: AttributeNames::default(),
@@ -119,8 +123,9 @@ impl DynamoDbStore {
     }
 
     /// How many attempts the SDK makes at a request before the protocol decides what to do.
-    /// Default 2. Always 1 for the commits of [`Claim::AtCommit`](crate::Claim::AtCommit): the
-    /// protocol has to see what came of each.
+    /// Default 2. Always 1 for a transaction, and for each commit of
+    /// [`Claim::AtCommit`](crate::Claim::AtCommit): the protocol sends those again itself, because it
+    /// has to see what came of each try.
     #[must_use]
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
@@ -139,6 +144,8 @@ impl DynamoDbStore {
             .config()
             .to_builder()
             .timeout_config(timeouts)
+            // It watches each request, to end one that stands still for 5 s: the time-outs are first.
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .retry_config(retries)
             .build();
         self.client = Client::from_conf(config);

@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use lambda_idempotency::store::AttributeNames;
-use lambda_idempotency::{DynamoDbStore, HandlerError, Message, SqsBatch, Transaction};
+use lambda_idempotency::{DynamoDbStore, HandlerError, Message, Reason, SqsBatch, Transaction};
 use serde_json::json;
 
 use crate::support::{Bank, Fault, Lab, Payment, Record, Reported, batch};
@@ -11,14 +11,14 @@ fn payments(count: usize) -> SqsBatch {
     batch((1..=count).map(|n| Record::payment(&format!("m-{n}"), &format!("p-{n}"))))
 }
 
-/// Delivers one payment on this store: it fails, and leaves nothing.
-async fn not_claimed(lab: &Lab, store: DynamoDbStore) -> Reported {
+/// Delivers one payment on this store: it fails for this reason, and leaves nothing.
+async fn not_claimed(lab: &Lab, store: DynamoDbStore, reason: Reason) -> Reported {
     let idempotency = lab.builder_on(store).build().unwrap();
     let service = idempotency.sqs(Bank(lab.tables.clone()));
     assert_eq!(lab.failures(&service, payments(1)).await, ["m-1"]);
     assert_eq!(lab.balance("a").await, 0);
     let report = lab.take_report();
-    assert_eq!(report.reason.unwrap().as_str(), "store");
+    assert_eq!(report.reason, Some(reason), "{:?}", report.error);
     report
 }
 
@@ -26,7 +26,7 @@ async fn not_claimed(lab: &Lab, store: DynamoDbStore) -> Reported {
 async fn an_idempotency_table_that_does_not_exist_is_named_and_nothing_is_written() {
     let lab = Lab::new().await;
     let store = DynamoDbStore::new(lab.client.clone(), "idempotence");
-    let told = not_claimed(&lab, store).await.error.unwrap();
+    let told = not_claimed(&lab, store, Reason::Store).await.error.unwrap();
     assert!(told.contains("ResourceNotFoundException"), "{told}");
     assert!(told.contains("check the table's name"), "{told}");
     assert!(told.contains("idempotence\""), "{told}");
@@ -37,8 +37,12 @@ async fn an_idempotency_table_with_another_key_is_named_and_nothing_is_written()
     let lab = Lab::new().await;
     let names = AttributeNames::default().id("record");
     let store = lab.store().attribute_names(names);
-    let told = not_claimed(&lab, store).await.error.unwrap();
     // As a code of the request, or of the record's own write in a transaction.
+    let reason = match lab.mode.runs_before_it_claims() {
+        false => Reason::Store,
+        true => Reason::Commit,
+    };
+    let told = not_claimed(&lab, store, reason).await.error.unwrap();
     assert!(told.contains("Validation"), "{told}");
     let table = format!("the table {:?}", lab.tables.records);
     assert!(told.contains(&table), "{told}");
@@ -49,7 +53,7 @@ async fn a_role_that_may_not_claim_is_told_what_to_allow() {
     let lab = Lab::new().await;
     lab.wire
         .always(lab.takes_the_key(), Fault::code("AccessDeniedException"));
-    let report = not_claimed(&lab, lab.store()).await;
+    let report = not_claimed(&lab, lab.store(), Reason::Store).await;
     let told = report.error.unwrap();
     assert!(told.contains("injected AccessDeniedException"), "{told}");
     assert!(told.contains("allow the function's role"), "{told}");

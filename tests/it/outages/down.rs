@@ -34,14 +34,8 @@ const MOST_TRIED: usize = 10 + 2;
 /// What is tried for 20 s, each time up to a second later.
 const TRIES: usize = 25;
 
-/// A claim is tried so long, and given back for 1 s. A commit that takes the key is tried so long, and
-/// then whether it landed.
-fn most_requests_of_one(lab: &Lab) -> usize {
-    match lab.mode.runs_before_it_claims() {
-        false => TRIES + 15,
-        true => TRIES + TRIES,
-    }
-}
+/// And then for 1 s it is given back, or looked up whether it landed.
+const MOST_REQUESTS_OF_ONE: usize = TRIES + 15;
 
 #[tokio::test]
 async fn a_store_that_is_down_from_the_start_is_asked_for_a_few_messages_and_all_are_reported() {
@@ -57,7 +51,7 @@ async fn a_store_that_is_down_from_the_start_is_asked_for_a_few_messages_and_all
         let tried = asked_for(&lab).len();
         assert!(tried <= MOST_TRIED, "{tried} were tried: {fault:?}");
         assert!(
-            requests as usize <= tried * most_requests_of_one(&lab),
+            requests as usize <= tried * MOST_REQUESTS_OF_ONE,
             "{requests} requests: {fault:?}"
         );
         assert_exact(&lab, &messages, &reported).await;
