@@ -68,8 +68,31 @@ def cold_starts(store: Store, systems: list[System], latency: int, size: dict) -
     return {system: median(values) for system, values in times.items()}
 
 
+def log_lines(store: Store, size: dict) -> list[dict]:
+    """What the line costs that the library logs of each message at INFO, the level of the template."""
+    store.tell("latency 0")
+    batches = 150
+    rows = []
+    for mode in common.MODES:
+        system = common.library(mode)
+        cpu = {"WARN": [], "INFO": []}
+        for _ in range(size["rounds"]):
+            for level, values in cpu.items():
+                environment = {"AWS_LAMBDA_LOG_LEVEL": level}
+                path = events(BATCH, WARM + batches)
+                result = run(store, system, path, WARM, batches * BATCH, environment=environment)
+                values.append(result.cpu_us_per_message)
+        medians = {level: rounded(median(values)) for level, values in cpu.items()}
+        rows.append({"mode": mode, "cpu_us_per_message": medians})
+    progress("log lines")
+    return rows
+
+
 def duplicates(store: Store, systems: list[System]) -> list[dict]:
     """Every event a second time: requests a message."""
+    mode = "claim-first"
+    remembering = (*common.library(mode).command, "--remember", "1000")
+    systems = [*systems, System(common.LIBRARY, f"{mode}, remember_completed", remembering)]
     store.tell("latency 0")
     once = events(BATCH, 20)
     rows = []
@@ -156,6 +179,7 @@ def main() -> None:
                 )
         more = about | {
             "rounds": size["rounds"],
+            "log_lines": log_lines(store, size),
             "duplicates": duplicates(store, systems),
             "memory": memory(store, systems, size),
             "binary_mb": rounded(binary_mb()),

@@ -53,6 +53,17 @@ def comparison(results: list[dict], more: dict) -> str:
         )
         parts.append("Ratios, ours to theirs:")
         parts.append(ratios(rows))
+    parts.append("CPU of a line in the log for each message, µs a message, at 0 ms:")
+    parts.append(
+        table(
+            ["", "at WARN, as above", "at INFO"],
+            [
+                [f"lambda-idempotency, {row['mode']}"]
+                + [number(row["cpu_us_per_message"][level]) for level in ("WARN", "INFO")]
+                for row in more["log_lines"]
+            ],
+        )
+    )
     parts.append("Requests for a duplicate:")
     parts.append(
         table(

@@ -22,6 +22,7 @@ fn invocation<const BATCH: usize>(bencher: Bencher<'_, '_>, mode: Mode) {
     let settings = Settings {
         mode,
         concurrency: 10,
+        remembered: 0,
         work: Deposits::default(),
     };
     let mut function = Function::new(InstantStore, settings).unwrap();

@@ -47,6 +47,8 @@ pub struct Settings {
     pub mode: Mode,
     /// How many messages of a batch run at once.
     pub concurrency: usize,
+    /// How many completed keys the process remembers.
+    pub remembered: usize,
     /// What a message does.
     pub work: Deposits,
 }
@@ -69,6 +71,7 @@ impl Function {
         let service = Idempotency::builder(store)
             .consumer("bench")
             .claim(claim)
+            .remember_completed(settings.remembered)
             .build()?
             .sqs(settings.work)
             .concurrency(settings.concurrency);

@@ -26,6 +26,7 @@ async fn main() -> anyhow::Result<()> {
             let settings = Settings {
                 mode: mode.parse()?,
                 concurrency,
+                remembered: arguments.number("remember", 0)?,
                 work: work::Deposits {
                     writes: arguments.number("writes", 1)?,
                     result_bytes: arguments.number("result-bytes", 0)?,

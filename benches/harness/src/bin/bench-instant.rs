@@ -21,6 +21,7 @@ async fn main() -> anyhow::Result<()> {
         Ok(Settings {
             mode: mode.parse()?,
             concurrency,
+            remembered: 0,
             work: work::Deposits::default(),
         })
     };
