@@ -117,7 +117,6 @@ async fn a_transaction_takes_as_many_items_and_results_as_its_size_allows() {
         (30_000, 30_000, 3, 1),
         (LARGE, 1, 12, 2),
         (1, LARGE, 12, 2),
-        (LARGE, LARGE, 6, 2),
     ] {
         let lab = Lab::claiming_at_commit().await;
         let payments = lab.tables.payments.clone();
