@@ -170,8 +170,10 @@ mod tests {
         assert_eq!(memory.recall("a", fingerprint().as_ref(), NOW), Some(None));
         assert_eq!(memory.recall("a", Some(&Fingerprint::new("g")), NOW), None);
         assert_eq!(memory.recall("a", None, NOW), None);
-        let large = Some("x".repeat(LARGEST_RESULT_BYTES + 1));
-        memory.remember("b".into(), None, large, None, NOW);
-        assert_eq!(memory.recall("b", None, NOW), None);
+        for (id, bytes, is_kept) in [("b", 16 * 1024, true), ("c", 16 * 1024 + 1, false)] {
+            let result = Some("x".repeat(bytes));
+            memory.remember(id.into(), None, result.clone(), None, NOW);
+            assert_eq!(memory.recall(id, None, NOW), is_kept.then_some(result));
+        }
     }
 }

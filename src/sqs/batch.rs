@@ -197,3 +197,24 @@ impl Gate {
         self.finished_micros.fetch_add(micros, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_known_for_as_long_as_somebody_has_or_awaits_its_turn() {
+        let turns = KeyTurns::default();
+        let known = || turns.turns.lock().unwrap().len();
+        let id = Arc::from("k");
+        let first = turns.take(&id).now_or_never().unwrap();
+        let mut second = Box::pin(turns.take(&id));
+        assert!((&mut second).now_or_never().is_none());
+        drop(first);
+        assert_eq!(known(), 1);
+        drop(second.now_or_never().unwrap());
+        assert_eq!(known(), 0);
+    }
+}

@@ -152,6 +152,14 @@ async fn a_record_that_a_claim_could_replace_does_not_stand_in_the_way() {
         lab.put_record(KEY, &record).await;
         assert_eq!(lab.pay(&lab.idempotency()).await.unwrap(), paid());
         assert_applied_once(&lab).await;
+
+        // Nor where it is looked at first.
+        let lab = Lab::claiming_at_commit().await;
+        lab.put_record(KEY, &record).await;
+        let again = Record::payment("m-1", KEY).attribute("ApproximateReceiveCount", "2");
+        assert!(lab.failures(&bank(&lab), batch([again])).await.is_empty());
+        assert_eq!(lab.wire.take_operations(), ["GetItem", COMMIT]);
+        assert_applied_once(&lab).await;
     }
 }
 
@@ -441,6 +449,10 @@ async fn without_writes_the_record_is_one_conditional_put_in_any_shape_of_table(
     let nothing = async || Ok(Transaction::new().returning("done".to_owned()));
     let done = lab.run(&lab.idempotency(), &(), nothing).await.unwrap();
     assert_eq!(done, Done::Completed("done".to_owned()));
+    assert_eq!(lab.wire.take_operations(), ["PutItem"]);
+    // Its refusal shows the record: no read has to find out.
+    let again = lab.run(&lab.idempotency(), &(), nothing).await.unwrap();
+    assert_eq!(again, Done::Duplicate(Some("done".to_owned())));
     assert_eq!(lab.wire.take_operations(), ["PutItem"]);
 
     let table = lab.create_table("composite", &["pk", "sk"]).await;

@@ -223,22 +223,27 @@ async fn an_item_that_is_no_record_is_named_and_left_alone() {
 async fn a_refusal_that_shows_no_item_is_decided_by_a_consistent_read() {
     let lab = Lab::new().await;
     let idempotency = lab.idempotency();
-    lab.put_record(KEY, &held(&lab)).await;
-    let (taking, refusal) = (lab.takes_the_key(), lab.key_refused_without_item());
-    lab.wire.next(taking, refusal.clone());
-    assert!(lab.pay(&idempotency).await.unwrap_err().is_in_progress());
-    let sent = lab.wire.take_sent();
-    assert_eq!(sent[1].operation, "GetItem");
-    assert_eq!(sent[1].body["ConsistentRead"], true);
+    let taking = lab.takes_the_key();
+    for refusal in [
+        lab.key_refused_without_item(),
+        lab.key_refused_with_empty_item(),
+    ] {
+        lab.put_record(KEY, &held(&lab)).await;
+        lab.wire.next(taking, refusal.clone());
+        assert!(lab.pay(&idempotency).await.unwrap_err().is_in_progress());
+        let sent = lab.wire.take_sent();
+        assert_eq!(sent[1].operation, "GetItem");
+        assert_eq!(sent[1].body["ConsistentRead"], true);
 
-    lab.put_record(
-        KEY,
-        &[("status", text("COMPLETED")), ("data", text("\"paid\""))],
-    )
-    .await;
-    lab.wire.next(taking, refusal);
-    assert_eq!(lab.pay(&idempotency).await.unwrap(), duplicate());
-    assert_eq!(lab.wire.take_operations(), [taking, "GetItem"]);
+        lab.put_record(
+            KEY,
+            &[("status", text("COMPLETED")), ("data", text("\"paid\""))],
+        )
+        .await;
+        lab.wire.next(taking, refusal);
+        assert_eq!(lab.pay(&idempotency).await.unwrap(), duplicate());
+        assert_eq!(lab.wire.take_operations(), [taking, "GetItem"]);
+    }
 }
 
 #[tokio::test]

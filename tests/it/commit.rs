@@ -167,17 +167,19 @@ async fn a_lost_lease_fails_and_releases_nothing() {
 
 #[tokio::test]
 async fn a_refusal_that_shows_no_item_is_decided_by_a_consistent_read() {
-    let lab = Lab::new().await;
     // Applied, and the resent copy is refused without showing the record: T51.
-    lab.wire.next(COMMIT, Fault::LostReply);
-    lab.wire.next(
-        COMMIT,
+    for refusal in [
         Fault::cancelled(&["ConditionalCheckFailed", "None", "None"]),
-    );
-    assert_eq!(lab.pay(&lab.idempotency()).await.unwrap(), paid());
-    let steps = [Step::Claim, Step::Commit, Step::Commit, Step::Read];
-    assert_eq!(lab.wire.take_operations(), lab.steps(&steps));
-    assert_applied(&lab).await;
+        Fault::record_refused(json!({})),
+    ] {
+        let lab = Lab::new().await;
+        lab.wire.next(COMMIT, Fault::LostReply);
+        lab.wire.next(COMMIT, refusal);
+        assert_eq!(lab.pay(&lab.idempotency()).await.unwrap(), paid());
+        let steps = [Step::Claim, Step::Commit, Step::Commit, Step::Read];
+        assert_eq!(lab.wire.take_operations(), lab.steps(&steps));
+        assert_applied(&lab).await;
+    }
 }
 
 #[tokio::test]

@@ -245,6 +245,32 @@ async fn after_a_failure_the_next_message_of_the_key_gets_its_turn() {
 }
 
 #[tokio::test]
+async fn a_message_of_the_key_that_comes_later_waits_for_those_before_it() {
+    let lab = Lab::new().await;
+    let calls = Arc::new(AtomicUsize::new(0));
+    let service = lab
+        .idempotency()
+        .sqs(move |_: Message<u32>| {
+            let is_first = calls.fetch_add(1, Ordering::Relaxed) == 0;
+            async move {
+                if is_first {
+                    return Err("the first fails".into());
+                }
+                // Long enough for a claim to come back.
+                for _ in 0..2_000 {
+                    tokio::task::yield_now().await;
+                }
+                Ok(())
+            }
+        })
+        .key_by(|body: &u32| body.to_string())
+        // The third is started once the first has ended, and the second has its turn.
+        .concurrency(2);
+    let records = ["m-1", "m-2", "m-3"].map(|id| Record::new(id, 7));
+    assert_eq!(lab.failures(&service, batch(records)).await, ["m-1"]);
+}
+
+#[tokio::test]
 async fn no_more_messages_run_at_once_than_allowed() {
     for (concurrency, most) in [(0, 1), (1, 1), (3, 3), (50, 12)] {
         let lab = Lab::new().await;

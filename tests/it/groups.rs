@@ -109,6 +109,35 @@ async fn more_messages_than_fit_are_several_transactions() {
 }
 
 #[tokio::test]
+async fn a_transaction_takes_as_many_items_and_results_as_its_size_allows() {
+    const LARGE: usize = 380_000;
+    // Bytes of each message's item and of its result.
+    for (item, result, messages, transactions) in [
+        (1, 1, 12, 1),
+        (30_000, 30_000, 3, 1),
+        (LARGE, 1, 12, 2),
+        (1, LARGE, 12, 2),
+    ] {
+        let lab = Lab::claiming_at_commit().await;
+        let payments = lab.tables.payments.clone();
+        let service = idempotency(&lab)
+            .sqs(move |message: Message<Payment>| {
+                let large = json!({ "id": message.body.id, "text": "i".repeat(item) });
+                let transaction = Transaction::new().put(&payments, large);
+                async move { Ok(transaction.returning("r".repeat(result))) }
+            })
+            .concurrency(messages)
+            .group_commits(LINGER);
+        let all = ids(0..messages);
+        let messages = batch(all.iter().map(|id| own(id)));
+        assert!(lab.failures(&service, messages).await.is_empty());
+        assert_eq!(lab.wire.take_operations(), vec![COMMIT; transactions]);
+        assert_eq!(lab.count(&lab.tables.payments).await, all.len());
+        assert_eq!(lab.records().await, all.len());
+    }
+}
+
+#[tokio::test]
 async fn messages_that_touch_one_item_are_in_different_transactions() {
     let lab = Lab::claiming_at_commit().await;
     let messages = ["p-1", "p-2", "p-3"].map(|id| into(id, "a"));
@@ -257,6 +286,8 @@ async fn an_answer_that_blames_nobody_is_decided_message_by_message() {
             "{fault:?}"
         );
         assert_eq!(lab.wire.take_operations(), [COMMIT; 5], "{fault:?}");
+        let counted: u32 = lab.take_reports().iter().map(|told| told.requests).sum();
+        assert_eq!(counted, 5, "{fault:?}");
         assert_paid_once(&lab, &all).await;
     }
 }
@@ -394,46 +425,18 @@ async fn reasons_that_do_not_fit_the_group_are_not_believed() {
         vec!["None"; 12],
         vec!["None"; 13],
         [vec!["SomethingNew"], vec!["None"; 11]].concat(),
+        [vec!["ConditionalCheckFailed"], vec!["None"; 12]].concat(),
     ] {
         let lab = Lab::claiming_at_commit().await;
         lab.wire.next(COMMIT, Fault::cancelled(&codes));
         let all = ids(0..4);
         let messages = batch(all.iter().map(|id| own(id)));
-        let failed = lab.failures(&bank(&lab), messages).await;
-        assert!(failed.is_empty() || failed == all, "{codes:?}: {failed:?}");
-        if failed.is_empty() {
-            assert_paid_once(&lab, &all).await;
-        } else {
-            assert_eq!(lab.count(&lab.tables.payments).await, 0);
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_commit_waits_for_a_slow_handler_no_longer_than_it_lingers() {
-    let lab = Lab::claiming_at_commit().await;
-    let (tables, clock) = (lab.tables.clone(), lab.clock.clone());
-    let wire = lab.wire.clone();
-    let service = idempotency(&lab)
-        .sqs(move |message: Message<Payment>| {
-            let (tables, clock, wire) = (tables.clone(), clock.clone(), wire.clone());
-            async move {
-                if message.body.id == "slow" {
-                    // Ready first, then the time passes that the others linger.
-                    while wire.take_operations().is_empty() {
-                        tokio::task::yield_now().await;
-                        clock.advance(LINGER);
-                    }
-                }
-                Ok(pay(&tables, &message.body))
-            }
-        })
-        .key(Key::body("/id").unwrap())
-        .group_commits(LINGER);
-    let messages = ["slow", "p-1", "p-2"].map(own);
-    assert!(lab.failures(&service, batch(messages)).await.is_empty());
-    for id in ["slow", "p-1", "p-2"] {
-        assert_eq!(lab.balance(&format!("account-{id}")).await, 10);
+        // What came of it is not known: nothing is sent again, and each message is settled.
+        assert_eq!(lab.failures(&bank(&lab), messages).await, all, "{codes:?}");
+        let operations = lab.wire.take_operations();
+        assert_eq!(operations[0], COMMIT);
+        assert_eq!(operations[1..], ["GetItem"; 4], "{codes:?}");
+        assert_eq!(lab.count(&lab.tables.payments).await, 0);
     }
 }
 

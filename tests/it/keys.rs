@@ -293,6 +293,20 @@ async fn what_is_there_and_can_not_be_a_key_fails_even_where_missing_keys_run_un
 }
 
 #[tokio::test]
+async fn a_message_without_protection_and_without_writes_asks_nothing_of_the_store() {
+    let lab = Lab::new().await;
+    let service = lab
+        .idempotency()
+        .sqs(|_: Message<Value>| async { Ok::<(), HandlerError>(()) })
+        .key(pointer("/key"))
+        .missing_key(MissingKey::RunUnprotected);
+    let one = batch([Record::new("m-1", "{}")]);
+    assert!(lab.failures(&service, one).await.is_empty());
+    assert_eq!(lab.take_outcomes(), ["m-1 unprotected key"]);
+    assert!(lab.wire.take_operations().is_empty());
+}
+
+#[tokio::test]
 async fn a_message_that_fails_without_protection_is_reported_and_writes_nothing() {
     let lab = Lab::new().await;
     let tables = lab.tables.clone();

@@ -13,6 +13,7 @@ mod fifo;
 mod group_faults;
 mod groups;
 mod keys;
+mod linger;
 mod marker_apart;
 mod memory;
 mod modes;

@@ -118,6 +118,25 @@ async fn an_in_flight_transaction_of_mine_that_lands_during_the_release_is_a_suc
 }
 
 #[tokio::test]
+async fn a_release_whose_refusal_shows_no_record_reads_it_where_a_commit_was_sent() {
+    let shows_nothing = || Fault::code("ConditionalCheckFailedException");
+    let lab = Lab::claiming_first().await;
+    lab.wire
+        .next(COMMIT, Fault::AnswerInstead(400, serde_json::json!({})));
+    lab.wire.next("DeleteItem", shows_nothing());
+    let done = lab.pay(&lab.idempotency()).await.unwrap();
+    assert_eq!(done, Done::Completed("paid".to_owned()));
+    let operations = lab.wire.take_operations();
+    assert_eq!(operations, ["PutItem", COMMIT, "DeleteItem", "GetItem"]);
+    assert_eq!(lab.balance("a").await, 10);
+    // Else it can't be this attempt's, and there is nothing to find out.
+    let lab = Lab::claiming_first().await;
+    lab.wire.next("DeleteItem", shows_nothing());
+    assert!(fail(&lab).await.unwrap_err().is_handler());
+    assert_eq!(lab.wire.take_operations(), ["PutItem", "DeleteItem"]);
+}
+
+#[tokio::test]
 async fn a_release_without_an_answer_fails_in_time_and_the_lease_ends_by_itself() {
     for fault in [
         Fault::code("TransactionConflictException"),

@@ -3,7 +3,11 @@
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::future;
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, ProvideCredentials, Region};
+use aws_sdk_dynamodb::config::interceptors::BeforeSerializationInterceptorContextRef;
+use aws_sdk_dynamodb::config::{
+    BehaviorVersion, ConfigBag, Credentials, Intercept, ProvideCredentials, Region,
+};
+use aws_sdk_dynamodb::error::BoxError;
 use aws_sdk_dynamodb::types::AttributeValue;
 use lambda_idempotency::store::AttributeNames;
 use lambda_idempotency::{Done, DynamoDbStore};
@@ -115,6 +119,38 @@ async fn without_credentials_or_with_nobody_listening_it_is_said_that_nothing_wa
             "{error:#}"
         );
     }
+}
+
+/// Refuses every request before it is written.
+#[derive(Debug)]
+struct RefusesAll;
+
+impl Intercept for RefusesAll {
+    fn name(&self) -> &'static str {
+        "RefusesAll"
+    }
+
+    fn read_before_execution(
+        &self,
+        _: &BeforeSerializationInterceptorContextRef<'_>,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        Err("not today".into())
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_can_not_be_made_is_not_tried_again() {
+    let lab = Lab::new().await;
+    let config = lab.client.config().to_builder().interceptor(RefusesAll);
+    let client = Client::from_conf(config.build());
+    let store = DynamoDbStore::new(client, &lab.tables.records);
+    let idempotency = lab.builder_on(store).build().unwrap();
+    let told = format!("{:#}", lab.pay(&idempotency).await.unwrap_err());
+    assert!(told.contains("it was not sent"), "{told}");
+    assert!(told.contains("not today"), "{told}");
+    // What takes the key, and what settles it.
+    assert_eq!(lab.take_report().requests, 2);
 }
 
 #[tokio::test]

@@ -140,6 +140,18 @@ async fn messages_that_could_not_be_finished_are_not_started() {
 }
 
 #[tokio::test]
+async fn a_message_is_started_where_just_the_usual_time_is_left() {
+    let lab = Lab::new().await;
+    let service = slow(&lab).concurrency(1);
+    // Of 12.1 s the last tenth of a second is kept for the response. The first takes half of the rest.
+    let deadline = lab.clock.now() + Duration::from_millis(12_100);
+    let records = batch([Record::new("m-1", 6), Record::new("m-2", 1)]);
+    let response = lab.process_until(deadline, &service, records);
+    let response = response.await.unwrap();
+    assert!(response.batch_item_failures.is_empty());
+}
+
+#[tokio::test]
 async fn an_unavailable_store_stops_the_batch_before_it_tries_them_all() {
     for fault in [
         Fault::Refused,
@@ -168,6 +180,34 @@ async fn an_unavailable_store_stops_the_batch_before_it_tries_them_all() {
             assert_eq!(report.reason, Some(Reason::Store), "{fault:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_message_that_asks_nothing_of_the_store_does_not_say_that_it_can_be_used() {
+    let lab = Lab::claiming_at_commit().await;
+    lab.store_fails(&Fault::code("AccessDeniedException"));
+    // Every other one fails before anything is sent.
+    let service = lab
+        .idempotency()
+        .sqs(|message: Message<u32>| async move {
+            match message.body % 2 {
+                0 => Ok(()),
+                _ => Err("the handler's own error".into()),
+            }
+        })
+        .concurrency(1);
+    let records = (0..10).map(|n| Record::new(&format!("m-{n}"), n));
+    assert_eq!(lab.failures(&service, batch(records)).await.len(), 10);
+    let reasons: Vec<_> = lab
+        .take_reports()
+        .into_iter()
+        .map(|report| (report.outcome, report.reason))
+        .collect();
+    let handler = (Outcome::Failed, Some(Reason::Handler));
+    let store = (Outcome::Failed, Some(Reason::Store));
+    assert_eq!(reasons[..5], [store, handler, store, handler, store]);
+    let not_started = (Outcome::Unprocessed, Some(Reason::Store));
+    assert_eq!(reasons[5..], [not_started; 5]);
 }
 
 #[tokio::test]

@@ -146,6 +146,7 @@ async fn records_of_something_like_sqs_run_and_what_has_no_id_fails_the_invocati
 async fn a_batch_of_no_records_is_a_success_that_asks_nothing_of_the_store() {
     let lab = Lab::new().await;
     let service = lab.idempotency().sqs(Bank(lab.tables.clone()));
+    assert!(batch([]).is_empty() && !batch([Record::new("m-1", "")]).is_empty());
     let response = lab.respond(&service, batch([])).await;
     assert_eq!(response, r#"{"batchItemFailures":[]}"#);
     assert!(lab.wire.take_operations().is_empty());

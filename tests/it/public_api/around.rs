@@ -64,16 +64,12 @@ async fn a_store_can_be_wrapped_and_shared() {
     };
     assert_eq!(*seen.lock().unwrap(), expected);
     // What it says of its configuration counts.
-    let unusable = Decorator {
+    let unusable = Arc::new(Decorator {
         store: lab.store().attempts(0),
         seen,
-    };
-    assert!(
-        lab.builder_on(unusable)
-            .build()
-            .unwrap_err()
-            .is_configuration()
-    );
+    });
+    let refused = lab.builder_on(unusable).build().unwrap_err();
+    assert!(refused.is_configuration(), "{refused}");
 }
 
 /// An observer that is a type of its own.

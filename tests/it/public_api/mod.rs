@@ -2,4 +2,5 @@
 
 mod around;
 mod calls;
+mod debug;
 mod service;

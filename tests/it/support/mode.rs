@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, SystemTime};
 
 use lambda_idempotency::{Claim, Outcome, SqsService};
+use serde_json::json;
 
 use super::{Fault, Lab};
 
@@ -160,6 +161,18 @@ impl Lab {
             COMMIT => Fault::cancelled(&["ConditionalCheckFailed", "None", "None"]),
             _ => Fault::code("ConditionalCheckFailedException"),
         }
+    }
+
+    /// The same, with an item that has no attributes.
+    pub fn key_refused_with_empty_item(&self) -> Fault {
+        let mut fault = self.key_refused_without_item();
+        if let Fault::Answer(_, body) = &mut fault {
+            match body.pointer_mut("/CancellationReasons/0") {
+                Some(reason) => reason["Item"] = json!({}),
+                None => body["Item"] = json!({}),
+            }
+        }
+        fault
     }
 
     /// Every request fails so, until the wire is healed.

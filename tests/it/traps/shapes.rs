@@ -247,12 +247,15 @@ fn full_record() -> Record {
         )
         .message_attribute(
             "bytes",
-            json!({ "binaryValue": "AQID", "dataType": "Binary.png" }),
+            json!({ "stringValue": null, "binaryValue": "AQID", "dataType": "Binary.png" }),
         )
         .message_attribute(
             "both",
-            json!({ "stringValue": null, "binaryValue": "AQI",
-            "dataType": "Binary" }),
+            json!({ "stringValue": "AQI", "binaryValue": "AQI", "dataType": "Binary" }),
+        )
+        .message_attribute(
+            "text in both",
+            json!({ "stringValue": "AQI", "binaryValue": "AQI", "dataType": "String" }),
         )
         .message_attribute("odd", json!(7))
 }
@@ -268,6 +271,7 @@ async fn t55_attributes_of_every_kind_make_no_record_unreadable() {
         assert_eq!(text("number"), Some("123.0"));
         assert_eq!(bytes("bytes"), Some(&[1, 2, 3][..]));
         assert_eq!(bytes("both"), Some(&[1, 2][..]));
+        assert_eq!(text("text in both"), Some("AQI"));
         assert_eq!((text("odd"), bytes("odd")), (None, None));
         assert_eq!(
             delivery.dead_letter_source_arn(),
@@ -296,6 +300,18 @@ async fn t55_attributes_of_every_kind_make_no_record_unreadable() {
     );
     let plain = lab.idempotency().sqs(Bank(lab.tables.clone()));
     assert!(lab.failures(&plain, batch([bare])).await.is_empty());
+}
+
+#[test]
+fn t55_an_attribute_that_is_a_number_is_read_as_its_text() {
+    let record = full_record()
+        .attribute("ApproximateReceiveCount", 3)
+        .attribute("SentTimestamp", -1.5)
+        .attribute("SenderId", Value::Null);
+    let delivery = Delivery::from_json(&record.0.to_string()).unwrap();
+    assert_eq!(delivery.receive_count(), Some(3));
+    assert_eq!(delivery.attribute("SentTimestamp"), Some("-1.5"));
+    assert_eq!(delivery.attribute("SenderId"), None);
 }
 
 #[test]
