@@ -121,9 +121,9 @@ impl IdempotencyBuilder {
     }
 
     /// How long a claim or a release is tried again while the store throttles, conflicts or does
-    /// not answer; also a commit that takes its key ([`Claim::AtCommit`]). Default 20 s, never past
-    /// the deadline. (A commit after a claim is tried for as long as there is time: the work is done
-    /// then.)
+    /// not answer; also a commit that takes its key ([`Claim::AtCommit`]), with the look whether it
+    /// landed, which has at least 1 s. Default 20 s, never past the deadline. (A commit after a claim
+    /// is tried for as long as there is time: the work is done then.)
     pub fn retry_for(mut self, duration: Duration) -> Self {
         self.retry_for = duration;
         self
