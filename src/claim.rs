@@ -5,7 +5,7 @@
 /// | | first delivery | handler error | duplicate |
 /// | --- | --- | --- | --- |
 /// | [`First`](Self::First) | 2 requests | 2 | 1, and the handler does not run |
-/// | [`AtCommit`](Self::AtCommit) | 1 request | 0 | 1; the handler may run, and its writes are refused |
+/// | [`AtCommit`](Self::AtCommit) | 1 request | 0, and a read more for the redelivery | 1; the handler may run, and its writes are refused |
 ///
 /// Both keep the promise that a message's writes take effect once, and both can be used on one key,
 /// as while a deployment switches from one to the other.

@@ -37,8 +37,19 @@
 //! - What a handler is, gets and returns: [`Handler`], [`Message`], [`Transaction`],
 //!   [`HandlerError`].
 //! - What names a message: [`Key`]; how long that is remembered: [`Retention`].
+//! - When it takes its key, and whether a batch's commits share transactions: [`Claim`],
+//!   [`SqsService::group_commits`].
+//! - What is around the body: [`Envelope`].
 //! - What became of it: [`Outcome`], [`Reason`], [`Report`], [`Observer`].
 //! - Where records are kept: [`store`].
+//!
+//! What a deployment needs: a table with the partition key `id` (string) and TTL on `expiration`; a role
+//! with [`DynamoDbStore::ACTIONS`] on it; `FunctionResponseTypes: [ReportBatchItemFailures]` in the event
+//! source mapping, without which Lambda deletes what failed; `panic = "unwind"` in `[profile.release]`,
+//! where `cargo lambda` takes `abort`.
+//!
+//! Not covered: effects outside DynamoDB, for which there is [`Message::downstream_key`]; messages that come
+//! back after their record's [`Retention`]; records that somebody deletes.
 //!
 //! `aws-sdk-dynamodb` 1.x, `aws_lambda_events` 1.x and `lambda_runtime` 1.x are part of the public
 //! API. The crate installs no `tracing` subscriber and chooses no HTTPS stack.

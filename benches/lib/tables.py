@@ -53,10 +53,10 @@ def comparison(results: list[dict], more: dict) -> str:
         )
         parts.append("Ratios, ours to theirs:")
         parts.append(ratios(rows))
-    parts.append("CPU of a line in the log for each message, µs a message, at 0 ms:")
+    parts.append("CPU with and without a line in the log for each message, µs a message, 0 ms, runs of their own:")
     parts.append(
         table(
-            ["", "at WARN, as above", "at INFO"],
+            ["", "at WARN", "at INFO"],
             [
                 [f"lambda-idempotency, {row['mode']}"]
                 + [number(row["cpu_us_per_message"][level]) for level in ("WARN", "INFO")]
@@ -89,7 +89,7 @@ def comparison(results: list[dict], more: dict) -> str:
             ],
         )
     )
-    parts.append(f"The sample function's binary, stripped: {number(more['binary_mb'])} MB.")
+    parts.append(f"The sample function's binary, `cargo build --release` and stripped: {number(more['binary_mb'])} MB.")
     return "\n\n".join(parts)
 
 

@@ -1,12 +1,12 @@
-//! Where records are kept: the four requests of the protocol, and every answer to them.
+//! Where records are kept: the requests of the protocol, and every answer to them.
 //!
 //! [`DynamoDbStore`] is the store. The trait is public so that another one can be wrapped around
 //! it: to inject faults in a test, to count, to trace.
 //!
 //! ```
 //! use lambda_idempotency::store::{
-//!     ClaimAnswer, ClaimRequest, CommitAnswer, CommitRequest, ReleaseAnswer, ReleaseRequest, Seen,
-//!     Store, StoreError,
+//!     ClaimAnswer, ClaimRequest, CommitAnswer, CommitRequest, GroupAnswer, GroupRequest,
+//!     ReleaseAnswer, ReleaseRequest, Seen, Store, StoreError,
 //! };
 //!
 //! /// Loses the reply of every commit.
@@ -19,6 +19,11 @@
 //!     async fn commit(&self, request: &CommitRequest) -> CommitAnswer {
 //!         self.0.commit(request).await;
 //!         CommitAnswer::Failed(StoreError::unknown("the reply was lost"))
+//!     }
+//!     // Left out, no commits would be grouped.
+//!     async fn commit_group(&self, request: &GroupRequest) -> GroupAnswer {
+//!         self.0.commit_group(request).await;
+//!         GroupAnswer::Failed(StoreError::unknown("the reply was lost"))
 //!     }
 //!     async fn release(&self, request: &ReleaseRequest) -> ReleaseAnswer {
 //!         self.0.release(request).await
