@@ -64,6 +64,12 @@ impl Run<'_> {
                     if !incomparable.is_empty() {
                         let error = failures::incomparable(&incomparable, &request.writes);
                         return self.settle_commit(error, until).await;
+                    } else if self.guard == Guard::None
+                        && self.commit_may_land.load(Ordering::Relaxed)
+                    {
+                        // No record keeps a late copy of this body from landing beside the next one.
+                        let error = failures::condition_failed(&failed, &request.writes);
+                        return self.settle_commit(error, until).await;
                     } else if failed_writes.any(Write::is_version_guard) {
                         body = Prepared::nothing();
                         stale = true;
@@ -208,12 +214,15 @@ impl Run<'_> {
         match seen {
             Seen::Record(record) => {
                 let refusal = completion.refused_by(&record);
-                decide::finished(refusal, record).unwrap_or_else(|| match refusal {
-                    Refusal::InProgress => Err(decide::in_progress()),
-                    _ => lease_lost("another attempt has taken the key over"),
-                })
+                self.decided(refusal, record)
+                    .unwrap_or_else(|| match refusal {
+                        Refusal::InProgress => Err(self.unless_it_may_land(decide::in_progress())),
+                        _ => lease_lost("another attempt has taken the key over"),
+                    })
             }
-            Seen::Unreadable(problem) => Err(failures::unreadable(&problem)),
+            Seen::Unreadable(problem) => {
+                Err(self.unless_it_may_land(failures::unreadable(&problem)))
+            }
             Seen::Nothing => lease_lost("the record is gone"),
         }
     }

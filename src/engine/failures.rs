@@ -1,5 +1,8 @@
 //! What is said of an attempt that failed: what is wrong, where, and what to do.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use crate::error::{Error, ErrorKind};
 use crate::handler::HandlerError;
 use crate::store::StoreError;
@@ -13,13 +16,18 @@ pub(super) fn handler_failed(error: HandlerError) -> Error {
 }
 
 /// A panic of the user's code as an error.
-pub(crate) fn panicked(whose: &str, panic: &(dyn std::any::Any + Send)) -> Error {
+pub(crate) fn panicked(whose: &str, panic: Box<dyn Any + Send>) -> Error {
     let said = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("without a message");
-    Error::new(ErrorKind::Panic, format!("{whose} panicked: {said}"))
+    let error = Error::new(ErrorKind::Panic, format!("{whose} panicked: {said}"));
+    // What it panicked with may itself panic when it is dropped; where that does too, it is kept.
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(again);
+    }
+    error
 }
 
 pub(super) fn store_failed(what: &str, error: StoreError) -> Error {

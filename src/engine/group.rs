@@ -8,7 +8,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
@@ -265,8 +265,15 @@ impl Engine {
     /// Sends a group until each of its commits has its answer.
     async fn decide_group(&self, mut group: Vec<Waiting>, times: Times) {
         let mut sent = SentGroups::default();
+        let now = self.clock.now();
+        let until = times.commit_until(now);
+        let until = now
+            .checked_add(self.retry_for)
+            .map_or(until, |end| end.min(until));
         for _ in 0..MOST_ROUNDS {
-            if group.len() < 2 {
+            // Whose attempt has run out of time is not sent any more.
+            group.retain(|waiting| !waiting.reply.is_closed());
+            if group.len() < 2 || left(until, self.clock.now()).is_zero() {
                 break;
             }
             let commits = group.iter().map(|waiting| Arc::clone(&waiting.commit));
@@ -274,7 +281,7 @@ impl Engine {
                 client_token: FencingToken::random().as_str().to_owned(),
                 commits: commits.collect(),
             };
-            match self.send_group(&request, times, &mut sent).await {
+            match self.send_group(&request, until, &mut sent).await {
                 GroupAnswer::Committed => {
                     return answer_all(group, &mut sent, || CommitAnswer::Committed);
                 }
@@ -328,14 +335,9 @@ impl Engine {
     async fn send_group(
         &self,
         request: &GroupRequest,
-        times: Times,
+        until: SystemTime,
         so_far: &mut SentGroups,
     ) -> GroupAnswer {
-        let now = self.clock.now();
-        let until = times.commit_until(now);
-        let until = now
-            .checked_add(self.retry_for)
-            .map_or(until, |end| end.min(until));
         let mut backoff = Backoff::new();
         loop {
             let time = left(until, self.clock.now());

@@ -278,7 +278,7 @@ impl<'e> Run<'e> {
                 // A destructor that panics must not keep the key from being given back.
                 return Err(match catch_unwind(AssertUnwindSafe(|| drop(work))) {
                     Ok(()) => out_of_time(),
-                    Err(panic) => failures::panicked("a destructor of the handler", panic.as_ref()),
+                    Err(panic) => failures::panicked("a destructor of the handler", panic),
                 });
             }
         };
@@ -290,7 +290,7 @@ impl<'e> Run<'e> {
                 "the transaction can't be committed, and nothing was written",
             )
             .with_source(error)),
-            Err(panic) => Err(failures::panicked("the handler", panic.as_ref())),
+            Err(panic) => Err(failures::panicked("the handler", panic)),
         }
     }
 }

@@ -9,7 +9,8 @@ use super::run::{Guard, Run};
 use super::times::{Backoff, left};
 use super::{Finish, decide};
 use crate::error::{Error, ErrorKind};
-use crate::store::{Failure, ReleaseAnswer, ReleaseRequest, Seen};
+use crate::record::{Moment, Record, Status};
+use crate::store::{Failure, Refusal, ReleaseAnswer, ReleaseRequest, Seen};
 
 /// How long to try at least to settle what the next delivery settles too.
 pub(super) const BRIEFLY: Duration = Duration::from_secs(1);
@@ -39,7 +40,7 @@ impl Run<'_> {
                 self.find_out(error, patience).await
             }
             // Nothing was sent, or nothing remembers what was.
-            Guard::AtCommit { .. } | Guard::None => Err(error),
+            Guard::AtCommit { .. } | Guard::None => Err(self.unless_it_may_land(error)),
         }
     }
 
@@ -49,12 +50,12 @@ impl Run<'_> {
     async fn find_out(&self, error: Error, patience: Duration) -> Result<Finish, Error> {
         let until = self.within(patience, self.times.stop_at);
         match self.read(until).await {
-            Ok(Seen::Record(record)) => {
+            Ok(Seen::Record(record)) if !self.is_past(&record) => {
                 let refusal = self.completion(None).refused_by(&record);
-                decide::finished(refusal, record)
+                self.decided(refusal, record)
                     .unwrap_or_else(|| Err(self.unless_it_may_land(error)))
             }
-            Ok(Seen::Nothing | Seen::Unreadable(_)) => Err(self.unless_it_may_land(error)),
+            Ok(_) => Err(self.unless_it_may_land(error)),
             Err(_) => {
                 // Neither the commit nor this: it is not one message's table or condition.
                 self.store_was_down.store(true, Ordering::Relaxed);
@@ -82,6 +83,7 @@ impl Run<'_> {
                         seen => Ok(seen),
                     };
                     match seen {
+                        Ok(Seen::Record(record)) if self.is_past(&record) => return Err(error),
                         Ok(Seen::Record(record)) => {
                             let refusal = request.refused_by(&record);
                             return decide::finished(refusal, record).unwrap_or(Err(error));
@@ -102,6 +104,27 @@ impl Run<'_> {
             return Err(self.unless_known(error));
         }
         Err(error)
+    }
+
+    /// A claim could replace the record of another attempt: its retention has ended and the table has
+    /// not deleted it yet, or its lease has. It says nothing of this message then.
+    fn is_past(&self, record: &Record) -> bool {
+        !record.is_held_by(&self.token) && record.is_free(Moment::at(self.now()))
+    }
+
+    /// What a record says of a commit that it refused; `None` if it is not completed.
+    pub(super) fn decided(
+        &self,
+        refusal: Refusal,
+        record: Record,
+    ) -> Option<Result<Finish, Error>> {
+        let is_completed = record.status == Status::Completed;
+        let decided = decide::finished(refusal, record)?;
+        // A key that is only held may be given back, and then a copy of the commit lands.
+        Some(decided.map_err(|error| match is_completed {
+            true => error,
+            false => self.unless_it_may_land(error),
+        }))
     }
 
     /// Nothing is settled. Whatever the last answer to the commit was, an earlier try, of ours or of

@@ -185,6 +185,11 @@ impl Gate {
         Ok(())
     }
 
+    /// Whether there is no time for anything any more.
+    pub(super) fn time_is_up(&self, now: SystemTime) -> bool {
+        left(self.times.stop_at, now).is_zero()
+    }
+
     /// A message that used the store has ended.
     pub(super) fn ended(&self, store_down: bool, took: Duration) {
         if store_down {

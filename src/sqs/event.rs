@@ -252,6 +252,8 @@ struct Fields<'a> {
     event_source_arn: Option<&'a RawValue>,
     /// A field is there twice. Which one is meant can't be told.
     has_one_twice: bool,
+    /// The message's own id is.
+    has_id_twice: bool,
 }
 
 impl<'de> Visitor<'de> for Fields<'de> {
@@ -264,6 +266,7 @@ impl<'de> Visitor<'de> for Fields<'de> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Self, A::Error> {
         while let Some(field) = members.next_key()? {
             let value: &RawValue = members.next_value()?;
+            let is_id = matches!(field, Field::MessageId);
             let field = match field {
                 Field::MessageId => &mut self.message_id,
                 Field::ReceiptHandle => &mut self.receipt_handle,
@@ -275,6 +278,7 @@ impl<'de> Visitor<'de> for Fields<'de> {
                 Field::Records | Field::Other => continue,
             };
             self.has_one_twice |= field.is_some();
+            self.has_id_twice |= is_id && field.is_some();
             // `null` is as good as absent.
             *field = Some(value).filter(|value| value.get() != "null");
         }
@@ -345,8 +349,10 @@ impl ReadRecord {
             wrong("the record has a field twice");
         }
         let mut delivery = Delivery {
+            // One of two may be another message's: reported, it would delete this one undone.
             message_id: fields
                 .message_id
+                .filter(|_| !fields.has_id_twice)
                 .and_then(string)
                 .filter(|id| !id.trim().is_empty()),
             receipt_handle: fields.receipt_handle.and_then(string),

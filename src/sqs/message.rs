@@ -1,7 +1,7 @@
 //! One message, from its record to its report.
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -70,11 +70,12 @@ impl<H, B> Processor<H, B> {
         }
     }
 
-    /// The times of an invocation.
+    /// Where the commits of an invocation go together.
     pub(super) fn groups(&self, times: Times, linger: Duration) -> (Groups, Driver<'_>) {
         self.idempotency.shared().engine.groups(times, linger)
     }
 
+    /// The times of an invocation.
     pub(super) fn times(&self, context: &Context) -> Times {
         self.idempotency.shared().times(context.deadline())
     }
@@ -113,7 +114,7 @@ impl<H: Handler<B>, B: Send + 'static> Processor<H, B> {
                     .catch_unwind()
                     .await
                     .unwrap_or_else(|panic| {
-                        let error = engine::panicked(AROUND_THE_HANDLER, panic.as_ref());
+                        let error = engine::panicked(AROUND_THE_HANDLER, panic);
                         Verdict::Ended(Ended::before_the_store(error))
                     })
             }
@@ -139,7 +140,12 @@ impl<H: Handler<B>, B: Send + 'static> Processor<H, B> {
         observe::finish(&span, shared.observer.as_deref(), &report);
         let is_acknowledged = report.outcome.is_acknowledged();
         if !is_acknowledged {
-            invocation.report(position, report.message_id);
+            invocation.report(position, report.message_id.take());
+        }
+        // The error in it is the user's, and so is that one's destructor.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(report))) {
+            let error = engine::panicked("a destructor of the error", panic);
+            span.in_scope(|| tracing::error!("{error}; the message is not affected"));
         }
         Ending { is_acknowledged }
     }
@@ -151,6 +157,11 @@ impl<H: Handler<B>, B: Send + 'static> Processor<H, B> {
         invocation: &Invocation,
         record_id: &mut Option<Arc<str>>,
     ) -> Verdict {
+        let now = self.idempotency.shared().engine.clock.now();
+        if invocation.gate.time_is_up(now) {
+            // Else the user's functions would run for all that are left.
+            return Verdict::Unprocessed(Reason::Deadline);
+        }
         let readied = match self.ready(record) {
             Ok(Some(readied)) => readied,
             Ok(None) => return Verdict::Skipped,

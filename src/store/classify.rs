@@ -104,9 +104,11 @@ fn coded(code: Option<&str>, status: u16) -> Failure {
             _,
         )
         | (None, 429) => Failure::Throttled,
-        (Some("TransactionInProgressException" | "RequestTimeout"), _) | (None, 408) => {
-            Failure::Unknown
-        }
+        (
+            Some("TransactionInProgressException" | "RequestTimeout" | "RequestTimeoutException"),
+            _,
+        )
+        | (_, 408) => Failure::Unknown,
         // A cancelled transaction wrote nothing, but its reasons are missing or strange.
         (None | Some("TransactionCanceledException"), _) => Failure::Unclassified,
         (Some(_), _) => Failure::Rejected,

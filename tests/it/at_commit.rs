@@ -321,6 +321,81 @@ async fn a_refused_commit_that_can_not_be_settled_is_known_to_have_written_nothi
     }
 }
 
+/// A record of another attempt that is done, and that the table should have deleted yesterday.
+async fn put_record_of_the_past(lab: &Lab) {
+    let yesterday = lab.clock.seconds() - 24 * 60 * 60;
+    lab.put_record(
+        KEY,
+        &[
+            ("status", text("COMPLETED")),
+            ("claim_token", text("another")),
+            ("expiration", number(yesterday)),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_record_past_its_retention_does_not_pass_for_this_message_s_when_its_commit_failed() {
+    for (fault, is_unknown) in [
+        (Fault::code("AccessDeniedException"), false),
+        (Fault::code("ThrottlingException"), false),
+        (
+            Fault::cancelled(&["None", "ConditionalCheckFailed", "None"]),
+            false,
+        ),
+        (
+            Fault::cancelled(&["None", "ValidationError", "None"]),
+            false,
+        ),
+        (Fault::Reset, true),
+    ] {
+        let lab = Lab::claiming_at_commit().await;
+        put_record_of_the_past(&lab).await;
+        lab.wire.always(COMMIT, fault.clone());
+        let error = lab.pay(&lab.idempotency()).await.unwrap_err();
+        assert_eq!(error.is_unknown(), is_unknown, "{fault:?}: {error:?}");
+        assert_nothing_applied(&lab).await;
+        lab.wire.heal();
+        assert_eq!(lab.pay(&lab.idempotency()).await.unwrap(), paid());
+    }
+}
+
+#[tokio::test]
+async fn a_late_copy_is_not_forgotten_when_the_next_try_meets_what_may_go_away_again() {
+    let held = |lab: &Lab| {
+        vec![
+            ("status", text("INPROGRESS")),
+            ("claim_token", text("another")),
+            ("expiration", number(lab.clock.seconds() + 1_000)),
+            (
+                "in_progress_expiration",
+                number((lab.clock.seconds() + 1_000) * 1_000),
+            ),
+        ]
+    };
+    let with_another_payload = |lab: &Lab| {
+        let mut record = held(lab);
+        record.push(("validation", text("another")));
+        record
+    };
+    let no_record = |_: &Lab| vec![("status", number(7))];
+    for record in [
+        &held as &dyn Fn(&Lab) -> Vec<_>,
+        &with_another_payload,
+        &no_record,
+    ] {
+        let lab = Lab::claiming_at_commit().await;
+        let record = record(&lab);
+        lab.wire.next(COMMIT, Fault::Late);
+        let error = pay_while_record_becomes(&lab, &record).await.unwrap_err();
+        assert!(error.is_unknown(), "{error:?}");
+        lab.delete_record(KEY).await;
+        assert_eq!(lab.wire.deliver_late().await, [200]);
+        assert_applied_once(&lab).await;
+    }
+}
+
 #[tokio::test]
 async fn an_outage_at_the_commit_takes_the_time_for_trying_again_once_not_twice() {
     for fault in [Fault::Reset, Fault::code("ThrottlingException")] {

@@ -369,3 +369,28 @@ async fn a_copy_of_a_claim_that_lands_after_the_release_only_defers() {
     assert_eq!(lab.pay(&idempotency).await.unwrap(), paid());
     assert_eq!(lab.balance("a").await, 10);
 }
+
+#[tokio::test]
+async fn a_record_past_its_retention_does_not_pass_for_this_message_s_when_its_claim_failed() {
+    for fault in [
+        Fault::code("AccessDeniedException"),
+        Fault::code("ThrottlingException"),
+        Fault::code("TransactionConflictException"),
+        Fault::Reset,
+    ] {
+        let lab = Lab::claiming_first().await;
+        let past = [
+            ("status", text("COMPLETED")),
+            ("claim_token", text("another")),
+            ("expiration", number(lab.clock.seconds() - 24 * 60 * 60)),
+        ];
+        lab.put_record(KEY, &past).await;
+        lab.wire.always("PutItem", fault.clone());
+        let error = lab.pay(&lab.idempotency()).await.unwrap_err();
+        assert!(error.is_store() || error.is_in_progress(), "{error:?}");
+        assert_untouched(&lab, &past).await;
+        lab.wire.heal();
+        assert_eq!(lab.pay(&lab.idempotency()).await.unwrap(), paid());
+        assert_eq!(lab.balance("a").await, 10);
+    }
+}

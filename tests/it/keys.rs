@@ -5,7 +5,7 @@ use lambda_idempotency::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Bank, CONSUMER, Lab, Payment, Record, batch};
+use crate::support::{Bank, COMMIT, CONSUMER, Fault, Lab, Payment, Record, batch};
 
 /// Delivers the record by this key and says which key it came to.
 async fn key_of(key: Key, envelope: Envelope, record: Record) -> String {
@@ -304,6 +304,36 @@ async fn a_message_without_protection_and_without_writes_asks_nothing_of_the_sto
     assert!(lab.failures(&service, one).await.is_empty());
     assert_eq!(lab.take_outcomes(), ["m-1 unprotected key"]);
     assert!(lab.wire.take_operations().is_empty());
+}
+
+#[tokio::test]
+async fn without_protection_a_late_copy_is_not_forgotten_and_no_alternative_goes_beside_it() {
+    for refusal in [
+        Fault::cancelled(&["ConditionalCheckFailed"]),
+        Fault::cancelled(&["ValidationError"]),
+        Fault::code("ValidationException"),
+    ] {
+        let lab = Lab::new().await;
+        let table = lab.tables.payments.clone();
+        let service = lab
+            .idempotency()
+            .sqs(move |_: Message<Value>| {
+                let writes = Transaction::new().put(&table, json!({ "id": "first" }));
+                let instead = Transaction::new().put(&table, json!({ "id": "instead" }));
+                async { Ok::<_, HandlerError>(writes.otherwise(instead)) }
+            })
+            .key(pointer("/key"))
+            .missing_key(MissingKey::RunUnprotected);
+        lab.wire.next(COMMIT, Fault::Late);
+        lab.wire.next(COMMIT, refusal.clone());
+        let one = batch([Record::new("m-1", "{}")]);
+        assert_eq!(lab.failures(&service, one).await, ["m-1"], "{refusal:?}");
+        let told = lab.take_report().error.unwrap();
+        assert!(told.contains("it is not known"), "{refusal:?}: {told}");
+        assert_eq!(lab.wire.take_operations(), [COMMIT, COMMIT], "{refusal:?}");
+        assert_eq!(lab.wire.deliver_late().await, [200]);
+        assert_eq!(lab.count(&lab.tables.payments).await, 1);
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use lambda_idempotency::{HandlerError, Message, Outcome, Reason, Transaction};
 
 use crate::support::{Lab, Record, batch};
 
+#[derive(Debug)]
 struct PanicsWhenDropped;
 
 impl Drop for PanicsWhenDropped {
@@ -151,4 +152,38 @@ async fn in_everything_that_is_called_for_a_message() {
         );
     }
     assert_eq!(lab.record("m").await, None);
+}
+
+/// An error that panics when it is dropped.
+#[derive(Debug)]
+struct Dropped {
+    _guard: PanicsWhenDropped,
+}
+
+impl fmt::Display for Dropped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("refused")
+    }
+}
+
+impl std::error::Error for Dropped {}
+
+#[tokio::test]
+async fn in_a_destructor_of_the_handler_s_own_error_or_of_what_it_panicked_with() {
+    let lab = Lab::new().await;
+    let service = lab
+        .idempotency()
+        .sqs(async |message: Message<u32>| match message.body {
+            1 => Err(HandlerError::from(Dropped {
+                _guard: PanicsWhenDropped,
+            })),
+            2 => std::panic::panic_any(PanicsWhenDropped),
+            _ => Ok(()),
+        })
+        .concurrency(1);
+    let records = (0..4).map(|n| Record::new(&format!("m-{n}"), n));
+    assert_eq!(lab.failures(&service, batch(records)).await, ["m-1", "m-2"]);
+    let reasons: Vec<_> = lab.take_reports().iter().map(|told| told.reason).collect();
+    let expected = [None, Some(Reason::Handler), Some(Reason::Panic), None];
+    assert_eq!(reasons, expected);
 }

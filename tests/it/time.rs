@@ -152,6 +152,26 @@ async fn a_message_is_started_where_just_the_usual_time_is_left() {
 }
 
 #[tokio::test]
+async fn once_the_time_is_up_nothing_of_the_user_s_is_called_for_the_messages_that_are_left() {
+    let lab = Lab::new().await;
+    let asked = Arc::new(AtomicU32::new(0));
+    let (asks, clock) = (Arc::clone(&asked), lab.clock.clone());
+    let service = lab
+        .idempotency()
+        .sqs(Bank(lab.tables.clone()))
+        .skip(move |_| {
+            asks.fetch_add(1, Ordering::Relaxed);
+            clock.advance(Duration::from_secs(40));
+            true
+        })
+        .concurrency(1);
+    let records = (0..5).map(|n| Record::payment(&format!("m-{n}"), &format!("p-{n}")));
+    let failures = lab.failures(&service, batch(records)).await;
+    assert_eq!(failures, ["m-1", "m-2", "m-3", "m-4"]);
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
 async fn an_unavailable_store_stops_the_batch_before_it_tries_them_all() {
     for fault in [
         Fault::Refused,

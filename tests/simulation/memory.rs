@@ -144,6 +144,10 @@ impl Memory {
         self.records.get(record_id)
     }
 
+    pub fn put_record(&mut self, record_id: String, record: Record) {
+        self.records.insert(record_id, record);
+    }
+
     pub fn item(&self, table: &str, id: &str) -> Option<&Item> {
         self.tables.get(table)?.get(id)
     }

@@ -47,8 +47,29 @@ pub fn record_id(key: &str) -> String {
     format!("{CONSUMER}#{key}")
 }
 
+/// Of a record that is past its retention: to everybody it is no record.
+const PAST: &str = "past";
+
+/// A record of this key was completed so long ago that its retention has ended.
+pub fn had_another_life(world: &mut World, key: &str) {
+    let mut record = Record::new(Status::Completed);
+    record.token = Some(FencingToken::new(PAST));
+    record.expiration = Some(START - 24 * 60 * 60);
+    record.data = Some("\"another life's\"".to_owned());
+    world.memory.put_record(record_id(key), record);
+    world.counts.add("messages", "with a record of the past");
+}
+
+fn is_past(record: &Record) -> bool {
+    record
+        .token
+        .as_ref()
+        .is_some_and(|token| token.as_str() == PAST)
+}
+
 fn record_of<'w>(world: &'w World, key: &str) -> Option<&'w Record> {
-    world.memory.record(&record_id(key))
+    let record = world.memory.record(&record_id(key));
+    record.filter(|record| !is_past(record))
 }
 
 fn is_completed(record: Option<&Record>) -> bool {
@@ -72,14 +93,16 @@ pub fn contradicts(world: &World, order: &Order) -> bool {
 pub fn after_landing(world: &mut World, request: &Request, before: &[(String, Option<Record>)]) {
     let mut keys: Vec<String> = Vec::new();
     for (record_id, before) in before {
-        let after = world.memory.record(record_id).cloned();
-        if let Err(what) = transition(world, request, record_id, before.as_ref(), after.as_ref()) {
+        let after = world.memory.record(record_id);
+        let after = after.filter(|record| !is_past(record)).cloned();
+        let before = before.as_ref().filter(|record| !is_past(record));
+        if let Err(what) = transition(world, request, record_id, before, after.as_ref()) {
             world.violate(|| format!("{record_id}: {what}"));
         }
         let key = record_id
             .split_once('#')
             .map_or(record_id.as_str(), |(_, key)| key);
-        if !is_completed(before.as_ref()) && is_completed(after.as_ref()) {
+        if !is_completed(before) && is_completed(after.as_ref()) {
             let applied = world.memory.item(&world.tables.ledger(), key).is_some();
             let what = if applied {
                 "effects"

@@ -60,6 +60,10 @@ impl Simulation {
         for message in 0..world.queue.messages.len() {
             let arrives = world.queue.messages[message].arrives;
             world.at(arrives, Event::Arrive(message));
+            if world.rng.percent(setup.past) {
+                let key = world.queue.messages[message].order.key.clone();
+                oracle::had_another_life(&mut world, &key);
+            }
         }
         for worker in 0..setup.workers {
             world.at(0, Event::Receive(worker));

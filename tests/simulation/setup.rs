@@ -79,6 +79,9 @@ pub struct Setup {
     /// In percent of the messages: a producer sends one again, or another payload under its key.
     pub repeated: u64,
     pub reused: u64,
+    /// In percent of the messages: their key has a record of an earlier life, past its retention, that
+    /// the table has not deleted.
+    pub past: u64,
 
     /// When the faults end.
     pub faults_end: u64,
@@ -158,6 +161,7 @@ impl Setup {
             } else {
                 0
             },
+            past: rng.pick(&[0, 0, 30]),
             faults_end,
             rivals: if skew { rng.pick(&[0, 10, 40]) } else { 0 },
             request_faults: rng.pick(&[0, 5, 20, 20, 50]),

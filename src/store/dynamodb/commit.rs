@@ -183,6 +183,9 @@ impl DynamoDbStore {
             if let Some(answers) = classify::cancelled_group(reasons, commits, &self.layout) {
                 return GroupAnswer::Cancelled(answers);
             }
+            // Nothing was written, and whose fault it was each commit finds out alone.
+            let error = "the transaction was cancelled, for reasons that do not say whose";
+            return GroupAnswer::Undecided(StoreError::new(Failure::Unclassified, error));
         }
         let commits = request.commits.iter().map(|commit| &**commit);
         let error = classify::store_error(&self.of_commits(commits), error);

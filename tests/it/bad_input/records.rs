@@ -103,6 +103,18 @@ async fn a_record_with_a_field_twice_fails_alone() {
 }
 
 #[tokio::test]
+async fn a_record_with_two_ids_is_reported_by_neither() {
+    let lab = Lab::new().await;
+    let service = lab.idempotency().sqs(Bank(lab.tables.clone()));
+    let event =
+        r#"{"Records":[{"messageId":"a","messageId":"b","eventSource":"aws:sqs","body":"{}"}]}"#;
+    let event: SqsBatch = serde_json::from_str(event).unwrap();
+    let error = lab.process(&service, event).await.unwrap_err();
+    assert!(format!("{error:#}").contains("messageId"), "{error:#}");
+    assert_eq!(lab.take_report().message_id, None);
+}
+
+#[tokio::test]
 async fn a_member_whose_name_is_no_text_does_not_hide_the_record_s_id() {
     let record = r#"{"messageId":"bad","body":"{}","\ud83d":1}"#;
     fails_alone(record, "decode", "").await;
