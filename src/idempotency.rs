@@ -1,4 +1,4 @@
-//! The front door: `Idempotency`, its builder, and the call that is not a batch.
+//! The front door: `Idempotency`, and the call that is not a batch.
 
 use std::fmt;
 use std::sync::{Arc, Once};
@@ -62,6 +62,9 @@ impl Idempotency {
     /// so that there is time to commit or to settle. A deadline that Lambda can't have given (more
     /// than 16 minutes ahead, or more than 15 minutes past) is replaced by
     /// [`default_time`](crate::IdempotencyBuilder::default_time).
+    ///
+    /// With [`Claim::AtCommit`] there is no claim: `work` runs at each call, also for a key that is
+    /// done, and the commit decides.
     ///
     /// Dropping the future leaves the key claimed until the deadline.
     ///

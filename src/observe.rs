@@ -18,7 +18,8 @@ use crate::error::{Error, ErrorKind};
 pub enum Outcome {
     /// Its work is committed, by this delivery. Acknowledged.
     Completed,
-    /// Its work was committed by an earlier delivery. Acknowledged, not run.
+    /// Its work was committed by another delivery. Acknowledged, and not run; with
+    /// [`Claim::AtCommit`](crate::Claim::AtCommit) it may have run, and its writes were refused.
     Duplicate,
     /// Another attempt holds its key. Comes back later.
     InProgress,

@@ -1,5 +1,4 @@
-//! The `tower::Service` that `lambda_runtime` runs: options, one message from record to report,
-//! the response.
+//! The `tower::Service` that `lambda_runtime` runs, and its options.
 
 use std::fmt;
 use std::future::Future;
@@ -106,8 +105,8 @@ impl Idempotency {
 
 /// A handler of SQS messages as a `tower::Service` of `lambda_runtime`.
 ///
-/// Made by [`Idempotency::sqs`]. Each message is claimed, handled and committed for itself; the
-/// response lists those that are not done.
+/// Made by [`Idempotency::sqs`]. Each message is decided for itself; the response lists those that
+/// are not done.
 pub struct SqsService<H, B> {
     processor: Processor<H, B>,
     concurrency: usize,

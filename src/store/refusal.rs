@@ -32,7 +32,7 @@ impl ClaimRequest {
         if record.status == Status::InProgress && record.is_held_by(&self.token) {
             return Refusal::Landed;
         }
-        unfinished(record, self.fingerprint.as_ref(), Refusal::InProgress)
+        of_another(record, self.fingerprint.as_ref(), Refusal::InProgress)
     }
 }
 
@@ -83,11 +83,11 @@ fn finished(
         Status::Completed if record.is_held_by(mine) => Refusal::Landed,
         // Whoever holds the key now, this attempt's claim is lost, whatever the payload.
         Status::InProgress if in_progress == Refusal::LeaseLost => in_progress,
-        _ => unfinished(record, fingerprint, in_progress),
+        _ => of_another(record, fingerprint, in_progress),
     }
 }
 
-fn unfinished(record: &Record, fingerprint: Option<&Fingerprint>, in_progress: Refusal) -> Refusal {
+fn of_another(record: &Record, fingerprint: Option<&Fingerprint>, in_progress: Refusal) -> Refusal {
     match record.status {
         _ if record.contradicts(fingerprint) => Refusal::PayloadMismatch,
         Status::Completed => Refusal::Duplicate,

@@ -32,7 +32,7 @@ const DEFAULT_ATTEMPTS: u32 = 2;
 ///
 /// The client's credentials, Region, endpoint and HTTP stack are used as they are; its time-outs
 /// and retries are set anew, because the protocol does most of the trying again itself: connect
-/// 1 s, each attempt 2 s, 2 attempts a request.
+/// 1 s, each attempt 2 s, 2 attempts a request (see [`attempts`](Self::attempts)).
 ///
 /// ```
 /// # fn store(client: aws_sdk_dynamodb::Client) {
