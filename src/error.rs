@@ -1,7 +1,9 @@
 //! The library's error: what went wrong for one message, for a call, or when building.
 
+use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt::{self, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Why a message, a call or a configuration failed.
 ///
@@ -210,5 +212,13 @@ fn text_of(error: &dyn StdError) -> String {
     match write!(text, "{error}") {
         Ok(()) => text,
         Err(_) => text + "(its text can't be formatted)",
+    }
+}
+
+/// Drops what user code panicked with: that may itself panic. Where its panic's payload does too, that
+/// one is kept.
+pub(crate) fn drop_payload(panic: Box<dyn Any + Send>) {
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(again);
     }
 }

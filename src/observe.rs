@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tracing::{Level, Span, field};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, drop_payload};
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -244,13 +244,16 @@ pub(crate) fn finish(span: &Span, observer: Option<&dyn Observer>, report: &Repo
     }
     // The text of a handler's error is the user's code, and so is the observer.
     let error = report.error.as_ref().map(|error| {
-        catch_unwind(AssertUnwindSafe(|| format!("{error:#}")))
-            .unwrap_or_else(|_| "the error's own text panicked".to_owned())
+        catch_unwind(AssertUnwindSafe(|| format!("{error:#}"))).unwrap_or_else(|panic| {
+            drop_payload(panic);
+            "the error's own text panicked".to_owned()
+        })
     });
     span.in_scope(|| log(report, reason, error.as_deref()));
     if let Some(observer) = observer
-        && catch_unwind(AssertUnwindSafe(|| observer.observe(report))).is_err()
+        && let Err(panic) = catch_unwind(AssertUnwindSafe(|| observer.observe(report)))
     {
+        drop_payload(panic);
         span.in_scope(|| tracing::error!("the observer panicked; the message is not affected"));
     }
 }

@@ -1,9 +1,8 @@
 //! What is said of an attempt that failed: what is wrong, where, and what to do.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, drop_payload};
 use crate::handler::HandlerError;
 use crate::store::StoreError;
 use crate::write::Write;
@@ -23,10 +22,7 @@ pub(crate) fn panicked(whose: &str, panic: Box<dyn Any + Send>) -> Error {
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("without a message");
     let error = Error::new(ErrorKind::Panic, format!("{whose} panicked: {said}"));
-    // What it panicked with may itself panic when it is dropped; where that does too, it is kept.
-    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-        std::mem::forget(again);
-    }
+    drop_payload(panic);
     error
 }
 

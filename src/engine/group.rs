@@ -157,6 +157,8 @@ impl<'e> Driver<'e> {
             if !waiting.is_empty() {
                 let timer = lingering.get_or_insert_with(|| {
                     let time = left(times.commit_until(engine.clock.now()), engine.clock.now());
+                    // Who waits is there for `retry_for`: most of it is for the commit.
+                    let time = time.min(engine.retry_for);
                     engine.clock.sleep(linger.min(time / 10))
                 });
                 let nobody_comes = may_come.load(Ordering::Relaxed) == 0;

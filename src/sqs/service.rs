@@ -202,8 +202,8 @@ impl<H, B> SqsService<H, B> {
     /// 10, one request instead of 10.
     ///
     /// A commit waits for others until no message that is under way can still join it, and no
-    /// longer than `linger` after the first one was ready, or a tenth of the time that is left; 20 ms
-    /// is a good choice. Implies
+    /// longer than `linger` after the first one was ready, or a tenth of the time that is left or of
+    /// [`retry_for`](crate::IdempotencyBuilder::retry_for); 20 ms is a good choice. Implies
     /// [`Claim::AtCommit`](crate::Claim::AtCommit), and is wrong where that is.
     ///
     /// What fits: 100 actions (each message takes one for its record) and 4 MB, and no two messages

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use lambda_idempotency::{HandlerError, Message, Outcome, Reason, Transaction};
+use lambda_idempotency::{HandlerError, Message, Outcome, Reason, Report, Transaction};
 
 use crate::support::{Lab, Record, batch};
 
@@ -169,8 +169,18 @@ impl fmt::Display for Dropped {
 impl std::error::Error for Dropped {}
 
 #[tokio::test]
-async fn in_a_destructor_of_the_handler_s_own_error_or_of_what_it_panicked_with() {
+async fn in_a_destructor_of_the_handler_s_own_error_or_of_what_was_panicked_with() {
     let lab = Lab::new().await;
+    let observer = |report: &Report| {
+        if report.message_id.as_deref() == Some("m-0") {
+            std::panic::panic_any(PanicsWhenDropped);
+        }
+    };
+    let observed = lab.builder().observer(observer).build().unwrap();
+    let one = batch([Record::new("m-0", 0)]);
+    let service = observed.sqs(async |_: Message<u32>| Ok(()));
+    assert!(lab.failures(&service, one).await.is_empty());
+
     let service = lab
         .idempotency()
         .sqs(async |message: Message<u32>| match message.body {
@@ -181,9 +191,9 @@ async fn in_a_destructor_of_the_handler_s_own_error_or_of_what_it_panicked_with(
             _ => Ok(()),
         })
         .concurrency(1);
-    let records = (0..4).map(|n| Record::new(&format!("m-{n}"), n));
+    let records = (1..4).map(|n| Record::new(&format!("m-{n}"), n));
     assert_eq!(lab.failures(&service, batch(records)).await, ["m-1", "m-2"]);
     let reasons: Vec<_> = lab.take_reports().iter().map(|told| told.reason).collect();
-    let expected = [None, Some(Reason::Handler), Some(Reason::Panic), None];
+    let expected = [Some(Reason::Handler), Some(Reason::Panic), None];
     assert_eq!(reasons, expected);
 }
