@@ -1,6 +1,7 @@
 //! The SDK's own retries: its answer speaks for its last try only, an earlier one may have landed.
 
 use lambda_idempotency::{Done, Idempotency};
+use serde_json::json;
 
 use crate::support::{Bank, COMMIT, Fault, KEY, Lab, Record, Step, batch};
 
@@ -32,6 +33,8 @@ async fn a_transaction_is_sent_again_by_the_protocol_alone_so_that_each_try_is_s
         Fault::LostReply,
         Fault::Reset,
         Fault::code("InternalServerError"),
+        Fault::code("RequestTimeoutException"),
+        Fault::Answer(408, json!({ "__type": "OfAProxy" })),
     ] {
         let lab = Lab::new().await;
         let store = lab.store().attempts(5);
